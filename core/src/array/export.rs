@@ -1,0 +1,79 @@
+//! Export: a window becomes a struct that any consumer understands, any number of times.
+
+use core::ffi::c_void;
+
+use super::emit::{Parts, emit};
+use super::walk::Span;
+use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
+use crate::error::{Report, Result, Status};
+use crate::memory::{EventCell, Owner};
+use crate::tree::{Array, ExportedArray, Facts, Links, Shape, Writer};
+
+impl Array {
+    /// The window as a device array: one allocation, which keeps this array alive until the last node is released.
+    ///
+    /// A device is never touched: null counts that only it could tell go out as -1.
+    pub fn export(&self, report: &mut Report<'_>) -> Result<ExportedArray> {
+        let Some(ty) = self.ty() else {
+            return Err(report.fail(Status::Internal, format_args!("expected the window's node in the type")));
+        };
+        let shape = Shape { n_nodes: self.n_nodes(), n_pointers: self.n_buffers(), ..Shape::default() };
+        let window = Span { offset: self.offset(), length: self.length() };
+        let device = self.tree().device();
+        let writer = emit(&Shown(self), &ty, window, device, shape, report)?;
+        let links = Links { keep: Some(self.clone()), owner: Owner::NONE, event: EventCell::NONE };
+        Ok(writer.finish(device, self.tree().place().event, links))
+    }
+
+    /// The window as an array in CPU memory: the struct's device part says so, and may be left away.
+    pub fn export_host(&self, sync: &Sync, report: &mut Report<'_>) -> Result<ExportedArray> {
+        let mode = sync.mode(report)?;
+        let device = self.tree().device();
+        if mode == SyncMode::None && !self.tree().place().event.is_null() {
+            return Err(report.fail(
+                Status::SyncRequired,
+                format_args!("expected a sync mode that waits for the array's event, found NONE"),
+            ));
+        }
+        if !is_cpu_readable(device) {
+            return Err(report.fail(
+                Status::Unsupported,
+                format_args!(
+                    "expected an array in CPU memory, found device type {} ({})",
+                    device.r#type,
+                    device_name(device.r#type)
+                ),
+            ));
+        }
+        self.export(report)
+    }
+}
+
+/// The nodes of a window's subtree, counted from the window's own.
+struct Shown<'a>(&'a Array);
+
+impl Shown<'_> {
+    fn node(&self, i: usize) -> usize {
+        self.0.node().saturating_add(i)
+    }
+}
+
+impl Parts for Shown<'_> {
+    fn facts(&self, i: usize) -> Facts {
+        self.0.tree().facts(self.node(i)).unwrap_or(Facts::EMPTY)
+    }
+
+    fn data(&self, i: usize, _: usize, k: usize) -> *const c_void {
+        self.0.tree().buffer(self.node(i), k)
+    }
+
+    fn nulls(&self, i: usize, _: usize, span: Span) -> i64 {
+        self.0.count_if_readable(self.node(i), span)
+    }
+
+    fn built_sizes(&self, _: usize, _: usize, _: &mut Writer) -> *const c_void {
+        core::ptr::null()
+    }
+
+    fn place(&self, _: usize, _: usize, _: usize, _: usize, _: &mut Writer) {}
+}

@@ -1,0 +1,93 @@
+//! Null counts: what is known, what can be derived from it, and what the CPU can count.
+
+use super::walk::Span;
+use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
+use crate::error::{Report, Result, Status};
+use crate::kernels::count_zeroes;
+use crate::tree::Array;
+use crate::types::Format;
+
+/// The number of nulls in part of a node, when that follows from the number in the whole.
+pub(super) fn derived_nulls(whole: i64, length: i64, part: i64) -> i64 {
+    match whole {
+        _ if part == 0 => 0,
+        0 => 0,
+        all if all == length => part,
+        some if part == length => some,
+        _ => -1,
+    }
+}
+
+/// Counts the nulls of `span`, given a way to read the bytes of its validity bitmap.
+pub(super) fn counted_nulls<'a>(
+    span: Span,
+    read: impl FnOnce(usize, usize) -> Option<&'a [u8]>,
+) -> Option<i64> {
+    let (offset, length) = (usize::try_from(span.offset).ok()?, usize::try_from(span.length).ok()?);
+    let (first, end) = (offset >> 3, offset.checked_add(length)?.div_ceil(8));
+    let bytes = read(first, end.checked_sub(first)?)?;
+    i64::try_from(count_zeroes(bytes, offset & 7, length)?).ok()
+}
+
+impl Array {
+    /// The number of nulls in the window.
+    ///
+    /// It is counted when nobody has done so before, and remembered. With a pending event, `sync` says how to wait.
+    pub fn null_count(&self, sync: &Sync, report: &mut Report<'_>) -> Result<i64> {
+        let mode = sync.mode(report)?;
+        let span = Span { offset: self.offset(), length: self.length() };
+        let nulls = self.count_if_readable(self.node(), span);
+        if nulls >= 0 {
+            return Ok(nulls);
+        }
+        let device = self.tree().device();
+        if is_cpu_readable(device) {
+            return Err(report.fail(Status::Internal, format_args!("expected a readable validity bitmap")));
+        }
+        if mode == SyncMode::None && !self.tree().place().event.is_null() {
+            return Err(report.fail(
+                Status::SyncRequired,
+                format_args!("expected a sync mode that waits for the array's event, found NONE"),
+            ));
+        }
+        Err(report.fail(
+            Status::Unsupported,
+            format_args!(
+                "expected a backend that reads device type {} ({}), found none",
+                device.r#type,
+                device_name(device.r#type)
+            ),
+        ))
+    }
+
+    /// The number of nulls of `span` of a node as far as nothing has to be read for it, else -1.
+    pub(super) fn known_nulls_in(&self, node: usize, span: Span) -> i64 {
+        if node == self.node() && self.known_nulls() >= 0 {
+            return self.known_nulls();
+        }
+        if self.tree().ty().node(node).is_some_and(|node| node.format == Format::Null) {
+            return span.length;
+        }
+        let length = self.tree().nodes().get(node).map_or(0, |node| node.length);
+        derived_nulls(self.tree().null_count(node), length, span.length)
+    }
+
+    /// The number of nulls of `span` of a node, counted and remembered when the CPU may read the bitmap, else -1.
+    pub(super) fn count_if_readable(&self, node: usize, span: Span) -> i64 {
+        let known = self.known_nulls_in(node, span);
+        if known >= 0 {
+            return known;
+        }
+        let Some(nulls) = counted_nulls(span, |at, n| self.tree().host_bytes(node, 0, at, n)) else {
+            return -1;
+        };
+        if node == self.node() {
+            self.remember_nulls(nulls);
+        }
+        let whole = self.tree().nodes().get(node).map(|node| (node.offset, node.length));
+        if whole == Some((span.offset, span.length)) {
+            self.tree().remember_nulls(node, nulls);
+        }
+        nulls
+    }
+}

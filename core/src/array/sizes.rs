@@ -1,0 +1,184 @@
+//! Sizes that only a buffer's own contents tell: the ends of offsets, and the sizes of variadic buffers.
+
+use core::ffi::c_void;
+
+use super::from_buffers::read_offset;
+use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
+use crate::error::{Report, Result, Rule, Status};
+use crate::memory::Owner;
+use crate::tree::{Array, Need, Tree, need, role_name};
+use crate::types::{Extent, Format, Role};
+
+/// Reads memory that the CPU may not touch: copies as many bytes as `into` has from the address, or says no with an
+/// error number.
+pub type ReadMemory<'a> = &'a mut dyn FnMut(&mut [u8], *const c_void) -> core::result::Result<(), i32>;
+
+impl Array {
+    /// The same array with every size known, read by the CPU.
+    pub fn resolve_sizes(&self, sync: &Sync, report: &mut Report<'_>) -> Result<Array> {
+        let mode = sync.mode(report)?;
+        let device = self.tree().device();
+        if mode == SyncMode::None && !self.tree().place().event.is_null() {
+            return Err(report.fail(
+                Status::SyncRequired,
+                format_args!("expected a sync mode that waits for the array's event, found NONE"),
+            ));
+        }
+        if !is_cpu_readable(device) {
+            return Err(report.fail(
+                Status::Unsupported,
+                format_args!(
+                    "expected a backend that reads device type {} ({}), found none",
+                    device.r#type,
+                    device_name(device.r#type)
+                ),
+            ));
+        }
+        self.resolve(None, report)
+    }
+
+    /// The same array with every size known, read by the caller's function; that it may read is the caller's to ensure.
+    pub fn resolve_sizes_with(&self, read: ReadMemory<'_>, report: &mut Report<'_>) -> Result<Array> {
+        self.resolve(Some(read), report)
+    }
+
+    fn resolve(&self, mut read: Option<ReadMemory<'_>>, report: &mut Report<'_>) -> Result<Array> {
+        let tree = self.tree();
+        // Reading may fail, so it is done in full before anything is made: the first pass checks, the second fills in.
+        let mut reader = Reader { tree, read: &mut read };
+        for (i, node) in tree.nodes().iter().enumerate() {
+            for k in 0..node.n_buffers {
+                reader.size(i, k, report)?;
+            }
+        }
+        let mut failed = Ok(());
+        let mut quiet = Report::silent();
+        let mut size = |i: usize, k: usize| match reader.size(i, k, &mut quiet) {
+            Ok(size) => size,
+            Err(failure) => {
+                failed = Err(failure);
+                -1
+            }
+        };
+        let resolved = Tree::derive(self, Some(&mut size), || Owner::NONE, report)?;
+        match failed {
+            Ok(()) => Ok(resolved),
+            Err(failure) => {
+                Err(report
+                    .fail(failure.status(), format_args!("expected the same sizes twice, found others")))
+            }
+        }
+    }
+}
+
+struct Reader<'a, 'b> {
+    tree: &'a Tree,
+    read: &'a mut Option<ReadMemory<'b>>,
+}
+
+impl Reader<'_, '_> {
+    /// The size of buffer `k` of node `i`, read where nothing else tells it, and checked before anybody uses it.
+    fn size(&mut self, i: usize, k: usize, report: &mut Report<'_>) -> Result<i64> {
+        let (Some(slot), Some(node)) = (self.tree.slot(i, k), self.tree.nodes().get(i)) else {
+            return Ok(-1);
+        };
+        if slot.extent == Extent::RowsPlusOne {
+            self.check_end(i, report)?;
+        }
+        let known = self.tree.size(i, k);
+        if known >= 0 {
+            return Ok(known);
+        }
+        match need(&slot, node.offset, node.length, node.n_buffers.saturating_sub(3)) {
+            Need::ByOffsets => self.last_offset(i, report),
+            Need::BySizes => self.variadic(i, k, report),
+            Need::Bytes(bytes) => Ok(bytes),
+            Need::Overflow => Ok(-1),
+        }
+    }
+
+    /// Checks the offsets of a list against the child that they point into.
+    fn check_end(&mut self, i: usize, report: &mut Report<'_>) -> Result<()> {
+        let ty = self.tree.ty();
+        let format = ty.node(i).map_or(Format::Null, |node| node.format);
+        if !matches!(format, Format::List | Format::LargeList | Format::Map) {
+            return Ok(());
+        }
+        let last = self.last_offset(i, report)?;
+        let child = ty.child_index(i, 0).and_then(|child| self.tree.nodes().get(child));
+        let values = child.map_or(0, |child| child.length);
+        if last > values {
+            let row = self.tree.nodes().get(i).map_or(-1, |node| node.length);
+            let message = format_args!("expected a last offset up to the values' {values}, found {last}");
+            return Err(report.fail_at_row(Status::InvalidData, Rule::B1, &ty.path(i), row, message));
+        }
+        Ok(())
+    }
+
+    fn last_offset(&mut self, i: usize, report: &mut Report<'_>) -> Result<i64> {
+        let (Some(slot), Some(node)) = (self.tree.slot(i, 1), self.tree.nodes().get(i)) else {
+            return Ok(-1);
+        };
+        if node.length == 0 {
+            return Ok(0);
+        }
+        let width = usize::try_from(slot.bits >> 3).unwrap_or(8);
+        let end = node.offset.saturating_add(node.length);
+        let last = self.number(i, 1, end, width, report)?;
+        if last < 0 {
+            return Err(report.fail_at_row(
+                Status::InvalidData,
+                Rule::B1,
+                &self.tree.ty().path(i),
+                node.length,
+                format_args!("expected a last offset of at least 0, found {last}"),
+            ));
+        }
+        Ok(last)
+    }
+
+    fn variadic(&mut self, i: usize, k: usize, report: &mut Report<'_>) -> Result<i64> {
+        let Some(node) = self.tree.nodes().get(i) else { return Ok(-1) };
+        let sizes = node.n_buffers.saturating_sub(1);
+        let which = k.saturating_sub(2);
+        let size =
+            self.number(i, sizes, i64::try_from(which).unwrap_or(i64::MAX), size_of::<i64>(), report)?;
+        if size < 0 {
+            let message =
+                format_args!("expected a size of at least 0 for variadic buffer {which}, found {size}");
+            return Err(report.broken(Rule::B2, &self.tree.ty().path(i), message));
+        }
+        Ok(size)
+    }
+
+    /// Number `at` of buffer `k`, each `width` bytes wide.
+    fn number(&mut self, i: usize, k: usize, at: i64, width: usize, report: &mut Report<'_>) -> Result<i64> {
+        let byte = usize::try_from(at).ok().and_then(|at| at.checked_mul(width));
+        let Some(byte) = byte.filter(|_| !self.tree.buffer(i, k).is_null()) else {
+            let role = self.tree.slot(i, k).map_or(Role::Data, |slot| slot.role);
+            let message = format_args!("expected {} to read a size from, found NULL", role_name(role));
+            return Err(report.broken(Rule::A5, &self.tree.ty().path(i), message));
+        };
+        let mut copy = [0u8; 8];
+        let copy = copy.get_mut(..width).unwrap_or_default();
+        match self.read {
+            Some(read) => {
+                let from = self.tree.buffer(i, k).wrapping_byte_add(byte);
+                if let Err(code) = read(copy, from) {
+                    return Err(report.callback_failed(
+                        code,
+                        &self.tree.ty().path(i),
+                        format_args!("expected {width} bytes from {from:p}, found that read returned {code}"),
+                    ));
+                }
+            }
+            None => match self.tree.host_bytes(i, k, byte, width) {
+                Some(bytes) => copy.copy_from_slice(bytes),
+                None => {
+                    return Err(report.fail(Status::Internal, format_args!("expected readable memory")));
+                }
+            },
+        }
+        Ok(read_offset(copy, width).unwrap_or(-1))
+    }
+}

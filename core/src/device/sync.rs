@@ -1,0 +1,59 @@
+//! How a call that may meet unfinished device work is to behave.
+
+use core::ffi::c_void;
+
+use crate::error::{Report, Result, Status};
+
+/// How a call that may meet unfinished device work is to behave. NULL or all zero is NONE.
+///
+/// The layout is frozen.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Sync {
+    /// `BOWSTRING_SYNC_NONE`, `_QUEUE`, `_HOST` or `_LIBRARY`.
+    pub mode: i32,
+    /// Zero.
+    pub reserved: i32,
+    /// With QUEUE, the queue of the device's driver that is made to wait; NULL is its default queue.
+    pub queue: *mut c_void,
+}
+
+/// What a call does about unfinished device work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncMode {
+    /// Refuse with SYNC_REQUIRED when an event is pending.
+    None,
+    /// Make the caller's queue wait.
+    Queue,
+    /// Block this thread until the work is done.
+    Host,
+    /// Make a queue of the library wait.
+    Library,
+}
+
+impl Sync {
+    /// Refuse to meet unfinished work.
+    ///
+    /// cbindgen:ignore
+    pub const NONE: Sync = Sync { mode: 0, reserved: 0, queue: core::ptr::null_mut() };
+
+    /// The mode, when the struct is one that this version understands.
+    pub fn mode(&self, report: &mut Report<'_>) -> Result<SyncMode> {
+        if self.reserved != 0 {
+            return Err(report.fail(
+                Status::InvalidArgument,
+                format_args!("expected 0 in the sync's reserved member, found {}", self.reserved),
+            ));
+        }
+        match self.mode {
+            0 => Ok(SyncMode::None),
+            1 => Ok(SyncMode::Queue),
+            2 => Ok(SyncMode::Host),
+            3 => Ok(SyncMode::Library),
+            mode => Err(report.fail(
+                Status::InvalidArgument,
+                format_args!("expected a sync mode from 0 to 3, found {mode}"),
+            )),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The safe Rust crate under libbowstring: nested columns and their owners, in any memory, without copying.
+//!
+//! The folders build on each other in this order, and each uses only those before it:
+//! `abi`, `error`, `memory`, `types`, `device`, `kernels`, `tree`, `array`.
+
+pub mod abi;
+pub mod array;
+pub mod device;
+pub mod error;
+pub mod kernels;
+pub mod memory;
+pub mod tree;
+pub mod types;

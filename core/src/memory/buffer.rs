@@ -1,0 +1,299 @@
+//! One block of memory, its device, its event and its owner: immutable, shared, counted.
+
+use core::ffi::c_void;
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::alloc::Layout;
+
+use super::owner::event_at;
+use super::{Counted, CountedOps, EventCell, Owner, Plan, counts, this_copy};
+use crate::abi::{DEVICE_CPU, Device};
+use crate::error::{Report, Result, Status};
+
+/// Alignment of the memory that the library allocates, and the multiple that its size is padded to with zeroes.
+pub const ALIGNMENT: usize = 64;
+
+/// A counted handle on one block of memory.
+///
+/// Cloning counts and cannot fail; the owner is let go with the last handle, the event after it.
+pub struct Buffer(NonNull<Block>);
+
+/// Where a buffer's memory is and what a reader waits on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The device that the memory lives on.
+    pub device: Device,
+    /// Address of the event's handle, NULL when there is nothing to wait on.
+    pub event: *mut c_void,
+}
+
+#[repr(C)]
+struct Block {
+    counted: Counted,
+    copy: *const u8,
+    count: AtomicUsize,
+    data: *const c_void,
+    size: i64,
+    place: Place,
+    owner: ManuallyDrop<Owner>,
+    /// Let go after `owner`.
+    further: ManuallyDrop<Owner>,
+    cell: ManuallyDrop<EventCell>,
+    layout: Layout,
+}
+
+// SAFETY: a block is only read once it is made, its count is atomic, and owners and events may go on any thread.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+static OPS: CountedOps = CountedOps { retain, release, event };
+
+impl Buffer {
+    /// Wraps memory that somebody else keeps alive, under an event that somebody else keeps alive.
+    ///
+    /// The owner is made by `owner` only once nothing can fail any more.
+    pub fn try_new(
+        data: *const c_void,
+        size: i64,
+        place: Place,
+        report: &mut Report<'_>,
+        owner: impl FnOnce() -> Owner,
+    ) -> Result<Self> {
+        Self::with_cell(data, size, place, report, || (owner(), Owner::NONE, EventCell::NONE))
+    }
+
+    /// As [`Buffer::try_new`], with a further owner and then an event to let go after the first owner.
+    pub fn with_cell(
+        data: *const c_void,
+        size: i64,
+        place: Place,
+        report: &mut Report<'_>,
+        parts: impl FnOnce() -> (Owner, Owner, EventCell),
+    ) -> Result<Self> {
+        let (memory, layout) = Plan::starting_with::<Block>().allocate(report)?;
+        let block: NonNull<Block> = memory.cast();
+        let (owner, further, cell) = parts();
+        // SAFETY: the memory was just allocated for one block.
+        unsafe {
+            block.write(Block {
+                counted: Counted { ops: &OPS },
+                copy: this_copy(),
+                count: AtomicUsize::new(1),
+                data,
+                size,
+                place,
+                owner: ManuallyDrop::new(owner),
+                further: ManuallyDrop::new(further),
+                cell: ManuallyDrop::new(cell),
+                layout,
+            });
+            let address = (*block.as_ptr()).cell.address();
+            if !address.is_null() {
+                (*block.as_ptr()).place.event = address;
+            }
+        }
+        counts::BUFFERS.add();
+        Ok(Self(block))
+    }
+
+    /// Zeroed CPU memory of `size` bytes, aligned to [`ALIGNMENT`] and padded to a multiple of it; and where to write.
+    pub fn allocate(size: usize, report: &mut Report<'_>) -> Result<(Self, *mut c_void)> {
+        let padded = size.max(1).checked_next_multiple_of(ALIGNMENT);
+        let layout = padded
+            .and_then(|n| n.checked_add(ALIGNMENT))
+            .and_then(|n| Layout::from_size_align(n, ALIGNMENT).ok());
+        let (Some(layout), Ok(length)) = (layout, i64::try_from(size)) else {
+            return Err(report.out_of_memory(size));
+        };
+        // SAFETY: the size is at least the alignment, so not zero.
+        let Some(memory) = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }) else {
+            return Err(report.out_of_memory(layout.size()));
+        };
+        // The layout lies in front of the bytes, so that the owner is a single pointer.
+        // SAFETY: the memory has room for the layout before the first byte at `ALIGNMENT`.
+        let data = unsafe {
+            memory.cast::<Layout>().write(layout);
+            memory.add(ALIGNMENT)
+        };
+        let place = Place { device: Device::CPU, event: core::ptr::null_mut() };
+        let made = Self::try_new(data.as_ptr().cast(), length, place, report, || {
+            // SAFETY: the memory was made above and is freed by this owner alone.
+            unsafe { Owner::new(memory.as_ptr().cast(), Some(free_allocated)) }
+        });
+        if made.is_err() {
+            // SAFETY: no owner was made, so the memory is still ours.
+            unsafe { free_allocated(memory.as_ptr().cast()) };
+        }
+        made.map(|buffer| (buffer, data.as_ptr().cast()))
+    }
+
+    /// Start of the memory.
+    pub fn data(&self) -> *const c_void {
+        self.block().data
+    }
+
+    /// Readable bytes, -1 when unknown.
+    pub fn size(&self) -> i64 {
+        self.block().size
+    }
+
+    /// Where the memory is.
+    pub fn place(&self) -> Place {
+        self.block().place
+    }
+
+    /// The handle of the event that a reader waits on, NULL when there is none.
+    pub fn event(&self) -> *mut c_void {
+        // SAFETY: an event's address leads to its handle for as long as the buffer lives.
+        unsafe { event_at(self.place().event) }
+    }
+
+    /// `length` bytes from `offset` on; the part keeps the whole alive.
+    pub fn slice(&self, offset: i64, length: i64, report: &mut Report<'_>) -> Result<Self> {
+        let at = self.range(offset, length, report)?;
+        let data = if self.data().is_null() { self.data() } else { self.data().wrapping_byte_add(at) };
+        let kept = self.keeper();
+        let place = Place { event: kept.1, ..self.place() };
+        Self::try_new(data, length, place, report, || kept.0)
+    }
+
+    /// The `length` bytes from `offset` on, when the CPU may read them.
+    pub fn bytes(&self, offset: i64, length: i64, report: &mut Report<'_>) -> Result<&[u8]> {
+        let at = self.range(offset, length, report)?;
+        let device = self.place().device.r#type;
+        if device != DEVICE_CPU {
+            return Err(report.fail(
+                Status::Unsupported,
+                format_args!(
+                    "expected memory that the CPU can read, found device type {device} without a backend"
+                ),
+            ));
+        }
+        let n = usize::try_from(length).unwrap_or(0);
+        if n == 0 || self.data().is_null() {
+            return Ok(&[]);
+        }
+        // SAFETY: the memory is the CPU's, whoever made the buffer vouched for its size, and the range was checked.
+        Ok(unsafe { core::slice::from_raw_parts(self.data().cast::<u8>().add(at), n) })
+    }
+
+    /// What a part of this memory must keep, and the address of its event.
+    ///
+    /// A part of a part keeps what the first part keeps, so that parts never form a chain.
+    fn keeper(&self) -> (Owner, *mut c_void) {
+        let alone = self.block().further.is_none() && self.block().cell.destroy.is_none();
+        let inner = if alone { self.block().owner.try_retain(self.event()) } else { None };
+        inner.unwrap_or_else(|| (self.clone().into_owner(), self.place().event))
+    }
+
+    /// This reference, as an owner.
+    pub fn into_owner(self) -> Owner {
+        let counted = &raw const self.block().counted;
+        core::mem::forget(self);
+        // SAFETY: the block lives, and the count of the forgotten handle is handed over.
+        unsafe { Owner::reference(counted) }
+    }
+
+    /// The handle as a C pointer that owns one count.
+    pub fn into_raw(self) -> *mut c_void {
+        let raw = self.0.as_ptr().cast();
+        core::mem::forget(self);
+        raw
+    }
+
+    /// The handle behind a C pointer, without counting; `None` when another copy of the library made it.
+    ///
+    /// # Safety
+    /// `raw` came from [`Buffer::into_raw`] of some copy of the library, and its count has not been let go.
+    pub unsafe fn from_raw(raw: NonNull<c_void>) -> Option<ManuallyDrop<Self>> {
+        let handle = ManuallyDrop::new(Self(raw.cast()));
+        (handle.block().copy == this_copy()).then_some(handle)
+    }
+
+    fn range(&self, offset: i64, length: i64, report: &mut Report<'_>) -> Result<usize> {
+        let end = offset.checked_add(length);
+        let fits = end.is_some_and(|end| self.size() < 0 || end <= self.size());
+        match usize::try_from(offset) {
+            Ok(at) if length >= 0 && fits => Ok(at),
+            _ => Err(report.fail(
+                Status::InvalidArgument,
+                format_args!(
+                    "expected a range within the buffer's {} bytes, found offset {offset}, length {length}",
+                    self.size()
+                ),
+            )),
+        }
+    }
+
+    fn block(&self) -> &Block {
+        // SAFETY: a handle keeps its block alive and initialised.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for Buffer {
+    fn clone(&self) -> Self {
+        self.block().count.fetch_add(1, Ordering::Relaxed);
+        Self(self.0)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.block().count.fetch_sub(1, Ordering::Release) != 1 {
+            return;
+        }
+        fence(Ordering::Acquire);
+        let block = self.0.as_ptr();
+        // SAFETY: this was the last handle, so nobody else looks at the block; each part is dropped once.
+        unsafe {
+            let layout = (*block).layout;
+            ManuallyDrop::drop(&mut (*block).owner);
+            ManuallyDrop::drop(&mut (*block).further);
+            ManuallyDrop::drop(&mut (*block).cell);
+            counts::BUFFERS.remove();
+            std::alloc::dealloc(block.cast(), layout);
+        }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("data", &self.data())
+            .field("size", &self.size())
+            .field("place", &self.place())
+            .finish()
+    }
+}
+
+unsafe extern "C" fn free_allocated(memory: *mut c_void) {
+    // SAFETY: `allocate` wrote the layout in front of the bytes, and this is the one call that frees them.
+    unsafe {
+        let layout = memory.cast::<Layout>().read();
+        std::alloc::dealloc(memory.cast(), layout);
+    }
+}
+
+unsafe fn handle_of(counted: *const Counted) -> ManuallyDrop<Buffer> {
+    // SAFETY: the head is the block's first member, and the caller's reference keeps the block alive.
+    ManuallyDrop::new(Buffer(unsafe { NonNull::new_unchecked(counted.cast_mut().cast()) }))
+}
+
+unsafe fn retain(counted: *const Counted) {
+    // SAFETY: as the caller promises.
+    core::mem::forget(unsafe { Buffer::clone(&handle_of(counted)) });
+}
+
+unsafe fn release(counted: *const Counted) {
+    // SAFETY: as the caller promises; the count that this drops is the caller's.
+    drop(ManuallyDrop::into_inner(unsafe { handle_of(counted) }));
+}
+
+unsafe fn event(counted: *const Counted) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { handle_of(counted) }.place().event
+}

@@ -1,0 +1,39 @@
+//! How much of what the library made is alive, for tests and leak hunts.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// A number of live things of one kind.
+#[derive(Debug)]
+pub struct Live(AtomicUsize);
+
+/// Blocks of parsed types.
+pub static TYPES: Live = Live::none();
+/// Imported trees and handles on them.
+pub static ARRAYS: Live = Live::none();
+/// Buffers.
+pub static BUFFERS: Live = Live::none();
+/// Exported trees of arrays and schemas.
+pub static BLOCKS: Live = Live::none();
+/// Callbacks that were skipped because their scope was closed.
+pub static LEAKED_CALLBACKS: Live = Live::none();
+
+impl Live {
+    const fn none() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// One more.
+    pub fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One less.
+    pub fn remove(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,124 @@
+//! What is entered around every foreign release, deleter and owner callback.
+//!
+//! A Python process sets it to take the interpreter lock, and closes it before the interpreter ends: from then on
+//! callbacks are skipped and counted, because running them would crash.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::counts;
+use crate::error::{Report, Result, Status};
+
+/// Functions to call around every foreign callback.
+///
+/// They must be C functions that need no lock: `enter` and `leave` are `PyGILState_Ensure` and `PyGILState_Release`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CallbackScope {
+    /// Size of this struct in the caller's build.
+    pub struct_size: usize,
+    /// Says with 0 that callbacks may not run any more; NULL: always alive. Called from any thread.
+    pub alive: Option<unsafe extern "C" fn() -> c_int>,
+    /// Called before a callback; its result goes to `leave`. Called from any thread.
+    pub enter: Option<unsafe extern "C" fn() -> c_int>,
+    /// Called after a callback, on the same thread.
+    pub leave: Option<unsafe extern "C" fn(c_int)>,
+}
+
+/// No scope was set: callbacks run as they are.
+const OPEN: usize = 0;
+/// A scope is being set.
+const SETTING: usize = 1;
+/// The scope is entered around each callback.
+const SCOPED: usize = 2;
+/// Callbacks are skipped.
+const CLOSED: usize = 3;
+
+static STATE: AtomicUsize = AtomicUsize::new(OPEN);
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static ALIVE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static ENTER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static LEAVE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sets the process's scope, once.
+pub fn set(scope: &CallbackScope, report: &mut Report<'_>) -> Result<()> {
+    let (Some(enter), Some(leave)) = (scope.enter, scope.leave) else {
+        return Err(report.fail(
+            Status::InvalidArgument,
+            format_args!("expected a scope with both enter and leave, found NULL for one of them"),
+        ));
+    };
+    if STATE.compare_exchange(OPEN, SETTING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        return Err(report.fail(
+            Status::InvalidArgument,
+            format_args!("expected no callback scope yet, found one that was set before"),
+        ));
+    }
+    ALIVE.store(scope.alive.map_or(core::ptr::null_mut(), |f| f as *mut c_void), Ordering::Relaxed);
+    ENTER.store(enter as *mut c_void, Ordering::Relaxed);
+    LEAVE.store(leave as *mut c_void, Ordering::Relaxed);
+    STATE.store(SCOPED, Ordering::Release);
+    Ok(())
+}
+
+/// Lets no new callback in, and waits for those that are running. Without a scope it does nothing.
+pub fn close() {
+    if STATE.compare_exchange(SCOPED, CLOSED, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        return;
+    }
+    while INSIDE.load(Ordering::SeqCst) != 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// Runs a foreign callback inside the scope, or skips and counts it when the scope is closed.
+pub fn run(callback: impl FnOnce()) {
+    if STATE.load(Ordering::Acquire) == OPEN {
+        return callback();
+    }
+    run_scoped(callback);
+}
+
+#[cold]
+fn run_scoped(callback: impl FnOnce()) {
+    while STATE.load(Ordering::Acquire) == SETTING {
+        core::hint::spin_loop();
+    }
+    // Counted before the state is read again: `close` changes the state first and then waits for the count, so one of
+    // the two sees the other.
+    INSIDE.fetch_add(1, Ordering::SeqCst);
+    if STATE.load(Ordering::SeqCst) == CLOSED || !is_alive() {
+        counts::LEAKED_CALLBACKS.add();
+    } else {
+        let token = enter();
+        callback();
+        leave(token);
+    }
+    INSIDE.fetch_sub(1, Ordering::SeqCst);
+}
+
+fn is_alive() -> bool {
+    let alive = ALIVE.load(Ordering::Relaxed);
+    // SAFETY: the pointer was stored from a function of this type, or is NULL, which is `None`.
+    let alive: Option<unsafe extern "C" fn() -> c_int> = unsafe { core::mem::transmute(alive) };
+    // SAFETY: whoever set the scope promised functions that any thread may call.
+    alive.is_none_or(|alive| unsafe { alive() } != 0)
+}
+
+fn enter() -> c_int {
+    let enter = ENTER.load(Ordering::Relaxed);
+    // SAFETY: the pointer was stored from a function of this type, or is NULL, which is `None`.
+    let enter: Option<unsafe extern "C" fn() -> c_int> = unsafe { core::mem::transmute(enter) };
+    // SAFETY: whoever set the scope promised functions that any thread may call.
+    enter.map_or(0, |enter| unsafe { enter() })
+}
+
+fn leave(token: c_int) {
+    let leave = LEAVE.load(Ordering::Relaxed);
+    // SAFETY: the pointer was stored from a function of this type, or is NULL, which is `None`.
+    let leave: Option<unsafe extern "C" fn(c_int)> = unsafe { core::mem::transmute(leave) };
+    if let Some(leave) = leave {
+        // SAFETY: whoever set the scope promised functions that any thread may call.
+        unsafe { leave(token) };
+    }
+}

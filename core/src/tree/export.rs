@@ -1,0 +1,407 @@
+//! The block that an exported tree of arrays is: header, nodes, child pointers, buffer pointers and entries at once.
+
+use core::ffi::c_void;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::alloc::Layout;
+
+use super::release::{BlockNode, release_in_place, take_off};
+use super::{Array, Facts};
+use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
+use crate::error::{Report, Result};
+use crate::memory::{Counted, CountedOps, EventCell, Owner, Plan, counts, event_at, this_copy};
+use crate::types::{NONE, Type};
+
+/// A live array of ours, released when it is dropped.
+#[derive(Debug)]
+pub struct ExportedArray(ArrowDeviceArray);
+
+/// How much a block has to hold.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shape {
+    /// Nodes of the tree.
+    pub n_nodes: usize,
+    /// Buffer pointers of all nodes.
+    pub n_pointers: usize,
+    /// Whether every buffer has an owner of its own to count.
+    pub has_entries: bool,
+    /// Sizes of variadic buffers that are built here.
+    pub n_sizes: usize,
+}
+
+/// What an exported block keeps alive.
+#[derive(Debug)]
+pub struct Links {
+    /// The array that the block shows.
+    pub keep: Option<Array>,
+    /// The owner of the whole tree.
+    pub owner: Owner,
+    /// An event that the block destroys, or that somebody else keeps alive.
+    pub event: EventCell,
+}
+
+/// Fills a block. Dropped early, it frees the memory and lets nothing go.
+#[derive(Debug)]
+pub struct Writer {
+    block: NonNull<Block>,
+    nodes: *mut ExportNode,
+    next_link: *mut *mut ArrowArray,
+    pointers: *mut *const c_void,
+    next_pointer: usize,
+    entries: *mut Entry,
+    sizes: *mut i64,
+    shape: Shape,
+    layout: Layout,
+}
+
+#[repr(C)]
+pub(super) struct ExportNode {
+    array: ArrowArray,
+    pub(super) block: *mut Block,
+    end: *mut ExportNode,
+    /// The first buffer's entry; NULL in a block without entries.
+    pub(super) entries: *mut Entry,
+    pub(super) index: usize,
+}
+
+/// One buffer that was handed over, and who still uses it.
+#[repr(C)]
+pub(super) struct Entry {
+    pub(super) counted: Counted,
+    block: *mut Block,
+    count: AtomicUsize,
+    pub(super) size: i64,
+    owner: ManuallyDrop<Owner>,
+    has_owner: bool,
+}
+
+pub(super) struct Block {
+    copy: *const u8,
+    /// The live nodes as one, and each reference to an entry.
+    memory: AtomicUsize,
+    /// Nodes not yet released.
+    live: AtomicUsize,
+    /// The live nodes as one, and each reference to an entry without an owner of its own.
+    users: AtomicUsize,
+    layout: Layout,
+    pub(super) keep: Option<Array>,
+    owner: ManuallyDrop<Owner>,
+    event: ManuallyDrop<EventCell>,
+}
+
+static ENTRY_OPS: CountedOps =
+    CountedOps { retain: retain_entry, release: release_entry, event: entry_event };
+
+impl ExportedArray {
+    /// The struct, which the caller now owns and must release.
+    pub fn into_raw(self) -> ArrowDeviceArray {
+        // SAFETY: the struct is moved out bit by bit, as the interface allows, and the original is forgotten.
+        unsafe { core::ptr::read(&ManuallyDrop::new(self).0) }
+    }
+}
+
+impl Drop for ExportedArray {
+    fn drop(&mut self) {
+        if let Some(release) = self.0.array.release {
+            // SAFETY: the struct is live and ours.
+            unsafe { release(&mut self.0.array) };
+        }
+    }
+}
+
+impl Writer {
+    /// Memory for a block of that shape: one allocation.
+    pub fn allocate(shape: Shape, report: &mut Report<'_>) -> Result<Self> {
+        let mut plan = Plan::starting_with::<Block>();
+        let nodes = plan.array::<ExportNode>(shape.n_nodes);
+        let entries = plan.array::<Entry>(if shape.has_entries { shape.n_pointers } else { 0 });
+        let links = plan.array::<*mut ArrowArray>(shape.n_nodes);
+        let pointers = plan.array::<*const c_void>(shape.n_pointers);
+        let sizes = plan.array::<i64>(shape.n_sizes);
+        let (memory, layout) = plan.allocate(report)?;
+        // SAFETY: the plan gave each part a place within the block.
+        unsafe {
+            let at = |offset: usize| memory.as_ptr().add(offset);
+            Ok(Self {
+                block: memory.cast(),
+                nodes: at(nodes).cast(),
+                next_link: at(links).cast(),
+                pointers: at(pointers).cast(),
+                next_pointer: 0,
+                entries: if shape.has_entries { at(entries).cast() } else { core::ptr::null_mut() },
+                sizes: at(sizes).cast(),
+                shape,
+                layout,
+            })
+        }
+    }
+
+    /// Keeps `sizes` in the block and returns where they lie there.
+    pub fn keep_sizes(&mut self, sizes: impl Iterator<Item = i64>) -> *const c_void {
+        let start = self.sizes;
+        for size in sizes {
+            if self.shape.n_sizes == 0 {
+                break;
+            }
+            self.shape.n_sizes = self.shape.n_sizes.wrapping_sub(1);
+            // SAFETY: the shape counted how many sizes there is room for.
+            unsafe {
+                self.sizes.write(size);
+                self.sizes = self.sizes.add(1);
+            }
+        }
+        start.cast_const().cast()
+    }
+
+    /// Adds the next node of the type, in its order, and returns where its buffers start among all of them.
+    pub fn push_node(&mut self, ty: &Type, i: usize, facts: &Facts) -> usize {
+        let first_pointer = self.next_pointer;
+        let n_buffers = usize::try_from(facts.n_buffers).unwrap_or(0);
+        let (Some(node), true) = (ty.node(i), i < self.shape.n_nodes) else { return first_pointer };
+        self.next_pointer = first_pointer.saturating_add(n_buffers).min(self.shape.n_pointers);
+        let first = ty.base();
+        // SAFETY: the shape counted nodes, links and pointers of this very tree, and the block is not shared yet.
+        unsafe {
+            let at = |absolute: u32| self.nodes.add((absolute as usize).wrapping_sub(first));
+            let children = self.next_link;
+            let n_children = node.n_children as usize;
+            for child in (0..n_children).filter_map(|k| ty.child_index(i, k)) {
+                self.next_link.write(ExportNode::structure(self.nodes.add(child)));
+                self.next_link = self.next_link.add(1);
+            }
+            let null = core::ptr::null_mut();
+            let buffers = self.pointers.add(first_pointer);
+            let dictionary = node.dictionary;
+            self.nodes.add(i).write(ExportNode {
+                array: ArrowArray {
+                    length: facts.length,
+                    null_count: facts.null_count,
+                    offset: facts.offset,
+                    n_buffers: facts.n_buffers,
+                    n_children: i64::from(node.n_children),
+                    buffers: if n_buffers == 0 { core::ptr::null_mut() } else { buffers },
+                    children: if n_children == 0 { core::ptr::null_mut() } else { children },
+                    dictionary: if dictionary == NONE { null } else { ExportNode::structure(at(dictionary)) },
+                    release: Some(release_array),
+                    private_data: self.nodes.add(i).cast(),
+                },
+                block: self.block.as_ptr(),
+                end: at(node.subtree_end),
+                entries: if self.shape.has_entries { self.entries.add(first_pointer) } else { self.entries },
+                index: i,
+            });
+        }
+        first_pointer
+    }
+
+    /// Sets the address of buffer `at` of the tree.
+    pub fn set_pointer(&mut self, at: usize, data: *const c_void) {
+        if at < self.shape.n_pointers {
+            // SAFETY: the shape counted how many pointers there is room for.
+            unsafe { *self.pointers.add(at) = data };
+        }
+    }
+
+    /// Gives buffer `at` of the tree its owner.
+    pub fn set_entry(&mut self, at: usize, size: i64, owner: Owner) {
+        if !self.shape.has_entries || at >= self.shape.n_pointers {
+            return;
+        }
+        let has_owner = !owner.is_none();
+        let entry = Entry {
+            counted: Counted { ops: &ENTRY_OPS },
+            block: self.block.as_ptr(),
+            count: AtomicUsize::new(1),
+            size,
+            owner: ManuallyDrop::new(owner),
+            has_owner,
+        };
+        // SAFETY: the shape made room for an entry a pointer.
+        unsafe { self.entries.add(at).write(entry) };
+    }
+
+    /// Hands out the root. Every node, pointer and, where there are any, entry is set by now.
+    ///
+    /// `event` is the address of an event that `links` keeps alive without destroying it, NULL when the block's own
+    /// event counts or there is none.
+    pub fn finish(self, device: Device, event: *mut c_void, links: Links) -> ExportedArray {
+        let this = ManuallyDrop::new(self);
+        let block = this.block.as_ptr();
+        // SAFETY: the block is not shared yet, and its nodes were written.
+        unsafe {
+            block.write(Block {
+                copy: this_copy(),
+                memory: AtomicUsize::new(1),
+                live: AtomicUsize::new(this.shape.n_nodes),
+                users: AtomicUsize::new(1),
+                layout: this.layout,
+                keep: links.keep,
+                owner: ManuallyDrop::new(links.owner),
+                event: ManuallyDrop::new(links.event),
+            });
+            counts::BLOCKS.add();
+            let own_event = (*block).event.address();
+            ExportedArray(ArrowDeviceArray {
+                array: core::ptr::read(&raw const (*this.nodes).array),
+                device_id: device.id,
+                device_type: device.r#type,
+                sync_event: if own_event.is_null() { event } else { own_event },
+                reserved: [0; 3],
+            })
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // SAFETY: nothing was shared yet, so the memory is this writer's alone.
+        unsafe { std::alloc::dealloc(self.block.cast().as_ptr(), self.layout) };
+    }
+}
+
+impl BlockNode<ArrowArray> for ExportNode {
+    const RELEASE: unsafe extern "C" fn(*mut ArrowArray) = release_array;
+    fn structure(node: *mut Self) -> *mut ArrowArray {
+        node.cast()
+    }
+    unsafe fn end(node: *mut Self) -> *mut Self {
+        // SAFETY: as the caller promises.
+        unsafe { (*node).end }
+    }
+    unsafe fn let_go(node: *mut Self) {
+        // SAFETY: as the caller promises; a node's entries lie one after the other.
+        unsafe {
+            if (*node).entries.is_null() {
+                return;
+            }
+            let n = usize::try_from((*node).array.n_buffers).unwrap_or(0);
+            for entry in (0..n).map(|k| (*node).entries.add(k)) {
+                if (*entry).has_owner {
+                    let_owner_go(entry);
+                }
+            }
+        }
+    }
+}
+
+/// The node of ours that a live struct is, unless its producer is somebody else or a consumer changed it.
+///
+/// # Safety
+/// `array` is live, and not released while the result is used.
+pub(super) unsafe fn own_node(array: &ArrowArray) -> Option<&ExportNode> {
+    if array.release.is_none_or(|release| release as usize != release_array as *const () as usize) {
+        return None;
+    }
+    // SAFETY: our release function stands only beside a node of a live block of ours.
+    let node = unsafe { array.private_data.cast::<ExportNode>().as_ref() }?;
+    // SAFETY: a live node's block lives.
+    let same_copy = unsafe { (*node.block).copy } == this_copy();
+    let (now, then) = (array, &node.array);
+    let same_numbers = (now.length, now.offset, now.null_count, now.n_buffers)
+        == (then.length, then.offset, then.null_count, then.n_buffers);
+    (same_copy && same_numbers && core::ptr::eq(now.buffers, then.buffers)).then_some(node)
+}
+
+/// A reference to an entry, or to what it refers to in turn; and the address of the event to wait on.
+///
+/// # Safety
+/// `entry` belongs to a node that is still live, or to a reference that is.
+pub(super) unsafe fn refer_to(entry: *mut Entry) -> (Owner, *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let event = &(*(*entry).block).event;
+        if event.destroy.is_none() {
+            // What was taken out of an array of ours and handed over again would otherwise grow by a link each time.
+            if let Some(inner) = (*entry).owner.try_retain(event.handle) {
+                return inner;
+            }
+        }
+        retain_entry(&raw const (*entry).counted);
+        (Owner::reference(&raw const (*entry).counted), event.address())
+    }
+}
+
+unsafe extern "C" fn release_array(array: *mut ArrowArray) {
+    // SAFETY: a consumer calls this with a live struct of ours, wherever it was moved.
+    unsafe {
+        if array.is_null() || (*array).release.is_none() {
+            return;
+        }
+        let node: *mut ExportNode = (*array).private_data.cast();
+        let block = (*node).block;
+        let released = release_in_place::<ArrowArray, ExportNode>(array);
+        if take_off(&(*block).live, released) {
+            stop_using(block);
+            forget_memory(block);
+        }
+    }
+}
+
+unsafe fn let_owner_go(entry: *mut Entry) {
+    // SAFETY: the entry's block is kept by the caller's own count; the last user drops the owner.
+    unsafe {
+        if take_off(&(*entry).count, 1) {
+            ManuallyDrop::drop(&mut (*entry).owner);
+        }
+    }
+}
+
+unsafe fn stop_using(block: *mut Block) {
+    // SAFETY: the caller's count in `memory` keeps the block; the last user drops what the tree holds.
+    unsafe {
+        if take_off(&(*block).users, 1) {
+            drop((*block).keep.take());
+            ManuallyDrop::drop(&mut (*block).owner);
+        }
+    }
+}
+
+unsafe fn forget_memory(block: *mut Block) {
+    // SAFETY: the last count in `memory` frees the block; every owner is gone by then.
+    unsafe {
+        if take_off(&(*block).memory, 1) {
+            let layout = (*block).layout;
+            ManuallyDrop::drop(&mut (*block).event);
+            counts::BLOCKS.remove();
+            std::alloc::dealloc(block.cast(), layout);
+        }
+    }
+}
+
+unsafe fn retain_entry(counted: *const Counted) {
+    let entry: *const Entry = counted.cast();
+    // SAFETY: the head is the entry's first member, and the caller keeps the entry alive.
+    unsafe {
+        let block = (*entry).block;
+        (*block).memory.fetch_add(1, Ordering::Relaxed);
+        let users = if (*entry).has_owner { &(*entry).count } else { &(*block).users };
+        users.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+unsafe fn release_entry(counted: *const Counted) {
+    let entry: *mut Entry = counted.cast_mut().cast();
+    // SAFETY: the head is the entry's first member, and the reference that ends here kept it alive.
+    unsafe {
+        let block = (*entry).block;
+        if (*entry).has_owner {
+            let_owner_go(entry);
+        } else {
+            stop_using(block);
+        }
+        forget_memory(block);
+    }
+}
+
+unsafe fn entry_event(counted: *const Counted) -> *mut c_void {
+    let entry: *const Entry = counted.cast();
+    // SAFETY: the head is the entry's first member, and the caller keeps the entry alive.
+    unsafe { (*(*entry).block).event.address() }
+}
+
+/// The event's handle behind the address that an array shows.
+pub(super) fn event_handle(address: *mut c_void) -> *mut c_void {
+    // SAFETY: the address was checked to be NULL or taken from a struct whose producer vouches for it.
+    unsafe { event_at(address) }
+}

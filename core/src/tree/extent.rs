@@ -1,0 +1,38 @@
+//! How many bytes a buffer needs, asked of the layout table.
+
+use crate::types::{Extent, Slot};
+
+/// How many bytes a buffer needs to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// So many.
+    Bytes(i64),
+    /// As many as the offsets buffer says at the array's end.
+    ByOffsets,
+    /// As many as the buffer of variadic sizes says.
+    BySizes,
+    /// More than 64 bits can count.
+    Overflow,
+}
+
+/// What `slot` needs in an array of `length` values behind `offset` others, with `n_variadic` variadic buffers.
+///
+/// The caller has checked that neither is negative and that their sum does not overflow.
+pub fn need(slot: &Slot, offset: i64, length: i64, n_variadic: usize) -> Need {
+    let rows = offset.saturating_add(length).unsigned_abs();
+    let elements = match slot.extent {
+        Extent::Rows => Some(rows),
+        // An empty array's lone offset is often missing and never trustworthy, so it is not asked for.
+        Extent::RowsPlusOne if length == 0 => Some(0),
+        Extent::RowsPlusOne => rows.checked_add(1),
+        Extent::VariadicCount => u64::try_from(n_variadic).ok(),
+        Extent::LastOffset if length == 0 => Some(0),
+        Extent::LastOffset => return Need::ByOffsets,
+        Extent::VariadicSize => return Need::BySizes,
+    };
+    let bits = elements.and_then(|n| n.checked_mul(slot.bits));
+    match bits.and_then(|bits| i64::try_from(bits.div_ceil(8)).ok()) {
+        Some(bytes) => Need::Bytes(bytes),
+        None => Need::Overflow,
+    }
+}

@@ -1,0 +1,134 @@
+//! Where a tree's buffers are, and who keeps the whole of it alive.
+
+use core::ffi::c_void;
+
+use crate::abi::Device;
+use crate::device::{Sync, SyncMode, normalise, takes_events};
+use crate::error::{Report, Result, Status};
+use crate::memory::{EventCell, Owner};
+
+/// Device, event and owner of a whole tree, as the C interface passes them.
+///
+/// Whoever holds the struct owns the event and the owner in it. A call that takes them leaves NULL behind.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Placement {
+    /// Size of this struct in the caller's build.
+    pub struct_size: usize,
+    /// The device of every buffer; all zero is the CPU.
+    pub device: Device,
+    /// Handle of the event to wait on before the buffers are read, by value; NULL when there is none.
+    event: *mut c_void,
+    /// Goes first to `destroy_event`.
+    event_ctx: *mut c_void,
+    /// Destroys the event, once, from any thread, after the last owner is gone; NULL when somebody else does.
+    destroy_event: Option<unsafe extern "C" fn(event_ctx: *mut c_void, event: *mut c_void)>,
+    /// Instead of `event`: the queue to record one on. All zero records none.
+    pub record_on: Sync,
+    /// Keeps the whole tree alive.
+    owner: *mut c_void,
+    /// Lets the owner go, once, from any thread, after the buffers' own owners; NULL when nobody needs to be told.
+    release_owner: Option<unsafe extern "C" fn(owner: *mut c_void)>,
+}
+
+/// A placement that was looked at and can be taken.
+#[derive(Debug, Clone, Copy)]
+pub struct PlacementParts {
+    /// The device, with the CPU's id written as -1.
+    pub device: Device,
+    /// Whether there is an event.
+    pub has_event: bool,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        Self::on(Device::CPU)
+    }
+}
+
+impl Placement {
+    /// A device, without event or owner.
+    pub fn on(device: Device) -> Self {
+        Self {
+            struct_size: size_of::<Self>(),
+            device,
+            event: core::ptr::null_mut(),
+            event_ctx: core::ptr::null_mut(),
+            destroy_event: None,
+            record_on: Sync::NONE,
+            owner: core::ptr::null_mut(),
+            release_owner: None,
+        }
+    }
+
+    /// Adds an event by value, which `destroy` ends once the last owner is gone.
+    ///
+    /// # Safety
+    /// `event` is a handle of the device's driver that lives until `destroy` was called once, or for as long as the
+    /// tree when that is `None`; any thread may call `destroy`.
+    pub unsafe fn with_event(
+        mut self,
+        event: *mut c_void,
+        event_ctx: *mut c_void,
+        destroy: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    ) -> Self {
+        (self.event, self.event_ctx, self.destroy_event) = (event, event_ctx, destroy);
+        self
+    }
+
+    /// Adds an owner of the whole tree.
+    pub fn with_owner(mut self, owner: Owner) -> Self {
+        (self.owner, self.release_owner) = owner.into_parts();
+        self
+    }
+
+    /// Checks what the placement says, and takes nothing.
+    pub fn check(&self, report: &mut Report<'_>) -> Result<PlacementParts> {
+        let device = normalise(self.device, report)?;
+        let has_event = !self.event.is_null();
+        if !has_event && self.destroy_event.is_some() {
+            return Err(report.fail(
+                Status::InvalidArgument,
+                format_args!("expected an event for destroy_event, found NULL"),
+            ));
+        }
+        if has_event && !takes_events(device.r#type) {
+            return Err(report.fail(
+                Status::InvalidArgument,
+                format_args!("expected no event on device type {}, found {:p}", device.r#type, self.event),
+            ));
+        }
+        match self.record_on.mode(report)? {
+            SyncMode::None => Ok(PlacementParts { device, has_event }),
+            SyncMode::Host => Err(report.fail(
+                Status::InvalidArgument,
+                format_args!("expected NONE, QUEUE or LIBRARY to record an event on, found HOST"),
+            )),
+            SyncMode::Queue | SyncMode::Library => Err(report.fail(
+                Status::Unsupported,
+                format_args!(
+                    "expected a backend that records events, found none for device type {}",
+                    device.r#type
+                ),
+            )),
+        }
+    }
+
+    /// Whether a tree owner is given.
+    pub fn has_owner(&self) -> bool {
+        self.release_owner.is_some()
+    }
+
+    /// Takes the owner and the event out, so that the struct owns nothing any more.
+    pub fn take(&mut self) -> (Owner, EventCell) {
+        let none = core::ptr::null_mut();
+        let event = EventCell {
+            handle: core::mem::replace(&mut self.event, none),
+            context: core::mem::replace(&mut self.event_ctx, none),
+            destroy: self.destroy_event.take(),
+        };
+        let owner = core::mem::replace(&mut self.owner, none);
+        // SAFETY: whoever made the placement promised that its owner may be let go once, on any thread.
+        (unsafe { Owner::new(owner, self.release_owner.take()) }, event)
+    }
+}

@@ -1,0 +1,91 @@
+//! The one release path: how a node of an exported block is released, in its place or moved out of it.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::abi::{ArrowArray, ArrowSchema};
+
+/// What arrays and schemas have in common.
+pub(super) trait CStruct: Sized {
+    /// The release callback; `None` when released.
+    fn release(&mut self) -> &mut Option<unsafe extern "C" fn(*mut Self)>;
+    /// The producer's own.
+    fn private_data(&self) -> *mut c_void;
+}
+
+impl CStruct for ArrowArray {
+    fn release(&mut self) -> &mut Option<unsafe extern "C" fn(*mut Self)> {
+        &mut self.release
+    }
+    fn private_data(&self) -> *mut c_void {
+        self.private_data
+    }
+}
+
+impl CStruct for ArrowSchema {
+    fn release(&mut self) -> &mut Option<unsafe extern "C" fn(*mut Self)> {
+        &mut self.release
+    }
+    fn private_data(&self) -> *mut c_void {
+        self.private_data
+    }
+}
+
+/// A node of a block: its struct, and where its descendants end. Nodes lie in preorder.
+pub(super) trait BlockNode<S: CStruct>: Sized {
+    /// The release function of this kind of node.
+    const RELEASE: unsafe extern "C" fn(*mut S);
+    /// The struct. The root's is the caller's, and this one is not used.
+    fn structure(node: *mut Self) -> *mut S;
+    /// The node after the last descendant.
+    ///
+    /// # Safety
+    /// `node` lies in a live block.
+    unsafe fn end(node: *mut Self) -> *mut Self;
+    /// Lets go of what the node itself holds.
+    ///
+    /// # Safety
+    /// `node` lies in a live block and was not let go before.
+    unsafe fn let_go(node: *mut Self);
+}
+
+/// Releases `structure` and its descendants that are still in their places, and returns how many nodes that were.
+///
+/// A descendant whose release is NULL was moved out and lives on with all below it. Anything else that is not the
+/// node's own struct was put there by a consumer, and is called.
+///
+/// # Safety
+/// `structure` is a live struct whose private data is a node of a live block.
+pub(super) unsafe fn release_in_place<S: CStruct, N: BlockNode<S>>(structure: *mut S) -> usize {
+    // SAFETY: as the caller promises; nodes lie one after the other up to the node's end.
+    unsafe {
+        let node: *mut N = (*structure).private_data().cast();
+        let end = N::end(node);
+        *(*structure).release() = None;
+        N::let_go(node);
+        let mut released: usize = 1;
+        let mut next = node.add(1);
+        while next < end {
+            let child = N::structure(next);
+            let release = *(*child).release();
+            let own = release.is_some_and(|f| f as usize == N::RELEASE as usize);
+            if own && (*child).private_data() == next.cast() {
+                *(*child).release() = None;
+                N::let_go(next);
+                released = released.wrapping_add(1);
+                next = next.add(1);
+                continue;
+            }
+            if let Some(release) = release {
+                release(child);
+            }
+            next = N::end(next);
+        }
+        released
+    }
+}
+
+/// Takes `n` off `count` and says whether nothing is left. Whoever takes the last part need not subtract.
+pub(super) fn take_off(count: &AtomicUsize, n: usize) -> bool {
+    count.load(Ordering::Acquire) == n || count.fetch_sub(n, Ordering::AcqRel) == n
+}

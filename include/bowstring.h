@@ -1,0 +1,1189 @@
+/* bowstring: columnar data handed between programs in one process, without copying it and without losing track of who
+ * frees it: Arrow C Data, Device and Stream structs, on any device.
+ *
+ * Conventions. A function that can fail returns a BowstringStatus and takes a nullable BowstringError last, which is
+ * written on failure only. A call that fails consumes nothing: what you owned before, you own after, and out-parameters
+ * are NULL or released. `T **x` is taken: on success the library owns it and *x is NULL. A pointer to a raw Arrow struct
+ * that is not const is moved: on success its release is NULL. `const` is borrowed for the call. Out-parameters are never
+ * read. Every release accepts NULL. Structs that start with struct_size may grow: set it to sizeof of your own build.
+ * Handles are immutable and thread safe; any thread may release them. No callback may unwind or end its thread.
+ * Pointers to memory that is not there cannot be detected.
+ */
+
+#ifndef BOWSTRING_H
+#define BOWSTRING_H
+
+/* Generated from the documented Rust in src/ and core/src/ by `cargo xtask header --write`: change it there. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "bowstring/arrow_c_abi.h"
+
+#if defined(_WIN32) && !defined(BOWSTRING_STATIC)
+/// How the functions of the library are imported.
+#define BOWSTRING_API __declspec(dllimport)
+#else
+/// How the functions of the library are imported.
+#define BOWSTRING_API
+#endif
+
+/// The library's version, as numbers.
+#define BOWSTRING_VERSION_MAJOR 0
+/// The library's version, as numbers.
+#define BOWSTRING_VERSION_MINOR 1
+/// The library's version, as numbers.
+#define BOWSTRING_VERSION_PATCH 0
+
+/// The most nodes on the way from a type's root to a leaf, both counted.
+#define BOWSTRING_MAX_DEPTH 64
+
+/// The most nodes in a type.
+#define BOWSTRING_MAX_NODES 16777216
+
+/// The longest format string, in bytes.
+#define BOWSTRING_MAX_FORMAT 65535
+
+/// The longest name, in bytes.
+#define BOWSTRING_MAX_NAME 1048576
+
+/// The longest encoded metadata of one node, in bytes.
+#define BOWSTRING_MAX_METADATA 67108864
+
+/// For bowstring_type_equals: types are equal though their fields have other names.
+#define BOWSTRING_TYPE_IGNORE_NAMES 1
+
+/// For bowstring_type_equals: types are equal though they carry other metadata.
+#define BOWSTRING_TYPE_IGNORE_METADATA 2
+
+/// For bowstring_type_equals: types are equal though one allows nulls where the other does not.
+#define BOWSTRING_TYPE_IGNORE_NULLABLE 4
+
+/// A bitmap with a 1 for each value that is there.
+#define BOWSTRING_ROLE_VALIDITY 0
+
+/// Where values start in the data or in the child.
+#define BOWSTRING_ROLE_OFFSETS 1
+
+/// How long the values of a list view are.
+#define BOWSTRING_ROLE_SIZES 2
+
+/// Which child of a union a value is in.
+#define BOWSTRING_ROLE_TYPE_IDS 3
+
+/// Views on strings: a length, and the bytes or where they are.
+#define BOWSTRING_ROLE_VIEWS 4
+
+/// The values themselves.
+#define BOWSTRING_ROLE_DATA 5
+
+/// Bytes that views point into; any number of such buffers.
+#define BOWSTRING_ROLE_VARIADIC 6
+
+/// The sizes of the variadic buffers, as 64-bit integers in CPU memory.
+#define BOWSTRING_ROLE_VARIADIC_SIZES 7
+
+/// Do not wait: SYNC_REQUIRED when an event is pending.
+#define BOWSTRING_SYNC_NONE 0
+
+/// Make the queue wait; a NULL queue is the driver's default stream.
+#define BOWSTRING_SYNC_QUEUE 1
+
+/// Block the thread until the event is done.
+#define BOWSTRING_SYNC_HOST 2
+
+/// Make a queue of the library wait.
+#define BOWSTRING_SYNC_LIBRARY 3
+
+/// The version of the ABI: goes up by one when a struct grows or a function is added, and never down.
+#define BOWSTRING_ABI_VERSION 1
+
+/// An array: a window on shared memory, its type and its owners; immutable, shared, thread safe.
+typedef struct BowstringArray BowstringArray;
+
+/// One block of memory, its owner and its event: immutable, shared, thread safe.
+typedef struct BowstringBuffer BowstringBuffer;
+
+/// A parsed schema, or one node of it: immutable, shared, thread safe.
+typedef struct BowstringType BowstringType;
+
+/// What a call that can fail returns: one of `BOWSTRING_OK` to `BOWSTRING_INTERNAL`.
+typedef int32_t BowstringStatus;
+
+/// What went wrong in a call: written whole when it fails, untouched when it succeeds.
+///
+/// The caller owns the memory, which need not be initialised. Text is UTF-8, ends with a NUL and is never cut inside a
+/// character. The layout is frozen.
+typedef struct BowstringError {
+    /// The status that the call returned.
+    int32_t status;
+    /// Number of the rule that the data breaks, 0 when it is not about a rule; see `bowstring_rule_name`.
+    int32_t rule;
+    /// Row at which it was found, -1 when it is not about a row.
+    int64_t row;
+    /// Batch of a stream at which it was found, -1 when it is not about a stream.
+    int64_t batch;
+    /// Error number of a driver, a callback or the system, 0 when there is none.
+    int64_t native_code;
+    /// The node of the tree: `$` is the root, `$.a.item` a child, `$.b<dictionary>` a dictionary; "" when it is not
+    /// about a node.
+    char path[256];
+    /// One sentence that says what was expected and what was found.
+    char message[1024];
+} BowstringError;
+
+/// One node of a type. Strings live as long as the type.
+typedef struct BowstringTypeNodeInfo {
+    /// Size of this struct in the caller's build; the only member that is read.
+    size_t struct_size;
+    /// Format string.
+    const char *format;
+    /// Name; never NULL.
+    const char *name;
+    /// Flags of the schema, unknown bits included.
+    int64_t flags;
+    /// Encoded metadata, NULL when there is none.
+    const void *metadata;
+    /// Bytes of the metadata.
+    int64_t metadata_bytes;
+    /// Number of children.
+    size_t n_children;
+    /// The first child's node, `SIZE_MAX` when there is none; the next one is at that child's `subtree_end`.
+    size_t first_child;
+    /// The node of the dictionary's values, `SIZE_MAX` when the node is not dictionary-encoded.
+    size_t dictionary;
+    /// The node after this one's subtree.
+    size_t subtree_end;
+} BowstringTypeNodeInfo;
+
+/// A type of element, laid out as DLPack's `DLDataType`. The layout is frozen.
+typedef struct BowstringDataType {
+    /// Kind of number: 0 signed, 1 unsigned, 2 floating point, 6 boolean.
+    uint8_t code;
+    /// Bits of one lane.
+    uint8_t bits;
+    /// Number of lanes; 0 when an element is empty or wider than 65535 bytes.
+    uint16_t lanes;
+} BowstringDataType;
+
+/// One buffer that an array of the type has. The layout is frozen.
+typedef struct BowstringLayoutEntry {
+    /// The node that the buffer belongs to.
+    size_t node;
+    /// What it is for, a `BOWSTRING_ROLE_*`.
+    int32_t role;
+    /// Type of an element; 1 bit wide in bitmaps.
+    struct BowstringDataType element;
+} BowstringLayoutEntry;
+
+/// The numbers of one node, as `ArrowArray` has them. The layout is frozen.
+typedef struct BowstringNode {
+    /// Number of logical values.
+    int64_t length;
+    /// Number of nulls, -1 when not computed.
+    int64_t null_count;
+    /// Physical index of the first value.
+    int64_t offset;
+    /// Number of buffers.
+    int64_t n_buffers;
+} BowstringNode;
+
+/// Memory and its owner, as the C interface passes them.
+///
+/// The layout is frozen. Whoever holds the struct owns the owner: calling `release_owner(owner)` once lets the memory
+/// go. A NULL `release_owner` means that nobody needs to be told.
+typedef struct BowstringOwnedBuffer {
+    /// Start of the memory, on whatever device it lives; may be NULL when there are no bytes.
+    const void *data;
+    /// Readable bytes from `data`, -1 when unknown.
+    int64_t size_bytes;
+    /// What keeps the memory alive.
+    void *owner;
+    /// Lets the owner go; called once, from any thread, and must not unwind.
+    void (*release_owner)(void *owner);
+} BowstringOwnedBuffer;
+
+/// A device: its type and its number among them. All zero means the CPU.
+///
+/// The layout is frozen. The id of the CPU is written as -1 and read as -1 or 0.
+typedef struct BowstringDevice {
+    /// Type of the device, as the Arrow C Device interface numbers it; 0 means the CPU in an argument.
+    ArrowDeviceType type;
+    /// Number of the device among its type, -1 where devices have none.
+    int64_t id;
+} BowstringDevice;
+
+/// How a call that may meet unfinished device work is to behave. NULL or all zero is NONE.
+///
+/// The layout is frozen.
+typedef struct BowstringSync {
+    /// `BOWSTRING_SYNC_NONE`, `_QUEUE`, `_HOST` or `_LIBRARY`.
+    int32_t mode;
+    /// Zero.
+    int32_t reserved;
+    /// With QUEUE, the queue of the device's driver that is made to wait; NULL is its default queue.
+    void *queue;
+} BowstringSync;
+
+/// Device, event and owner of a whole tree, as the C interface passes them.
+///
+/// Whoever holds the struct owns the event and the owner in it. A call that takes them leaves NULL behind.
+typedef struct BowstringPlacement {
+    /// Size of this struct in the caller's build.
+    size_t struct_size;
+    /// The device of every buffer; all zero is the CPU.
+    struct BowstringDevice device;
+    /// Handle of the event to wait on before the buffers are read, by value; NULL when there is none.
+    void *event;
+    /// Goes first to `destroy_event`.
+    void *event_ctx;
+    /// Destroys the event, once, from any thread, after the last owner is gone; NULL when somebody else does.
+    void (*destroy_event)(void *event_ctx, void *event);
+    /// Instead of `event`: the queue to record one on. All zero records none.
+    struct BowstringSync record_on;
+    /// Keeps the whole tree alive.
+    void *owner;
+    /// Lets the owner go, once, from any thread, after the buffers' own owners; NULL when nobody needs to be told.
+    void (*release_owner)(void *owner);
+} BowstringPlacement;
+
+/// One node of an array, as its window shows it.
+///
+/// Nodes are numbered depth first from the array's own, which is 0: a node, its children, then its dictionary. Length
+/// and offset are those of the window, with every parent's window already applied: the node's values are those from
+/// `offset` on in its own buffers. Strings live as long as the array.
+typedef struct BowstringNodeInfo {
+    /// Size of this struct in the caller's build; the only member that is read.
+    size_t struct_size;
+    /// The node above, `SIZE_MAX` for node 0.
+    size_t parent;
+    /// The first child, `SIZE_MAX` when there is none; the next one is at that child's `subtree_end`.
+    size_t first_child;
+    /// Number of children.
+    size_t n_children;
+    /// The node of the dictionary's values, `SIZE_MAX` when the node is not dictionary-encoded.
+    size_t dictionary;
+    /// The node after this one's subtree.
+    size_t subtree_end;
+    /// Format string.
+    const char *format;
+    /// Name; never NULL.
+    const char *name;
+    /// Flags of the schema.
+    int64_t flags;
+    /// Number of values.
+    int64_t length;
+    /// Physical index of the first.
+    int64_t offset;
+    /// Number of nulls among them, -1 when it is not known without reading a buffer.
+    int64_t null_count;
+    /// The node's first buffer.
+    size_t first_buffer;
+    /// Number of the node's own buffers.
+    size_t n_buffers;
+} BowstringNodeInfo;
+
+/// One buffer of an array.
+typedef struct BowstringBufferInfo {
+    /// Size of this struct in the caller's build; the only member that is read.
+    size_t struct_size;
+    /// The node that the buffer belongs to.
+    size_t node;
+    /// What it is for, a `BOWSTRING_ROLE_*`.
+    int32_t role;
+    /// Type of an element; 1 bit wide in bitmaps.
+    struct BowstringDataType element;
+    /// Start of the buffer, on the array's device; NULL when it has no bytes.
+    const void *data;
+    /// Elements in the whole buffer, -1 when unknown.
+    int64_t n_elements;
+    /// First element that the window shows.
+    int64_t first;
+    /// Number of elements that the window shows, -1 when unknown; one more than the length for offsets.
+    int64_t count;
+    /// Readable bytes from `data`, -1 when unknown.
+    int64_t size_bytes;
+    /// In buffers of bits, the bit within byte `first / 8` at which the window starts; else 0.
+    int64_t bit_offset;
+    /// Where the buffer is.
+    struct BowstringDevice device;
+} BowstringBufferInfo;
+
+/// What is known of a BowstringBuffer.
+typedef struct BowstringBufferMemory {
+    /// Size of this struct in the caller's build; the only member that is read.
+    size_t struct_size;
+    /// Start of the memory, on its device.
+    const void *data;
+    /// Readable bytes from `data`, -1 when unknown.
+    int64_t size_bytes;
+    /// Where the memory is.
+    struct BowstringDevice device;
+    /// Address of the event to wait on before the memory is read, NULL when there is none.
+    void *sync_event;
+} BowstringBufferMemory;
+
+/// Functions to call around every foreign callback.
+///
+/// They must be C functions that need no lock: `enter` and `leave` are `PyGILState_Ensure` and `PyGILState_Release`.
+typedef struct BowstringCallbackScope {
+    /// Size of this struct in the caller's build.
+    size_t struct_size;
+    /// Says with 0 that callbacks may not run any more; NULL: always alive. Called from any thread.
+    int (*alive)(void);
+    /// Called before a callback; its result goes to `leave`. Called from any thread.
+    int (*enter)(void);
+    /// Called after a callback, on the same thread.
+    void (*leave)(int);
+} BowstringCallbackScope;
+
+/// How much of what the library made is alive.
+typedef struct BowstringLiveCounts {
+    /// Size of this struct in the caller's build; the only member that is read.
+    size_t struct_size;
+    /// Parsed schemas; a schema and its nodes count as one.
+    size_t types;
+    /// Array handles.
+    size_t arrays;
+    /// Buffer handles' blocks.
+    size_t buffers;
+    /// Stream handles.
+    size_t streams;
+    /// Exported tensors.
+    size_t tensors;
+    /// Exported trees of arrays and of schemas.
+    size_t blocks;
+    /// Pieces of device work that hold memory until they are done.
+    size_t pending;
+    /// Callbacks that were skipped because the callback scope was closed; never goes down.
+    size_t leaked_callbacks;
+} BowstringLiveCounts;
+
+/// The call did what it says.
+#define BOWSTRING_OK 0
+
+/// The call itself is wrong: a NULL that may not be, an index out of range, an unknown option.
+#define BOWSTRING_INVALID_ARGUMENT 1
+
+/// The data breaks a rule of the interfaces; the error names it.
+#define BOWSTRING_INVALID_DATA 2
+
+/// The data is legal, but the named consumer would refuse, crash on or misread it.
+#define BOWSTRING_NOT_CONFORMING 3
+
+/// Legal, but not something that this build does.
+#define BOWSTRING_UNSUPPORTED 4
+
+/// Device work may still be running, and the caller did not say how to wait for it.
+#define BOWSTRING_SYNC_REQUIRED 5
+
+/// The struct was released or moved out before.
+#define BOWSTRING_RELEASED 6
+
+/// An allocation failed.
+#define BOWSTRING_OUT_OF_MEMORY 7
+
+/// The device's driver or the device itself is not there.
+#define BOWSTRING_DEVICE_UNAVAILABLE 8
+
+/// The device's driver reported an error.
+#define BOWSTRING_DEVICE_ERROR 9
+
+/// A callback of the caller or of a producer failed.
+#define BOWSTRING_CALLBACK_ERROR 10
+
+/// The operation was cancelled.
+#define BOWSTRING_CANCELLED 11
+
+/// A fault of this library.
+#define BOWSTRING_INTERNAL 12
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/// The name of a status without its prefix, such as "INVALID_DATA"; "UNKNOWN" for a number that is none.
+///
+/// Ownership: the string is the library's and lives as long as the process. Any thread may call it.
+BOWSTRING_API const char *bowstring_status_name(int32_t status);
+
+/// The short name of a rule, such as "A3"; "" for a number that is none.
+///
+/// Ownership: the string is the library's and lives as long as the process. Any thread may call it.
+BOWSTRING_API const char *bowstring_rule_name(int32_t rule);
+
+/// A rule in one sentence; "" for a number that is none.
+///
+/// Ownership: the string is the library's and lives as long as the process. Any thread may call it.
+BOWSTRING_API const char *bowstring_rule_text(int32_t rule);
+
+/// Moves a schema from one struct to another: a bitwise copy, after which `from` is released.
+///
+/// `to` is never read and is overwritten whole, so a live struct there would leak. A released `from` makes `to` released.
+/// NULL, or `from` equal to `to`, does nothing.
+///
+/// Ownership: what `from` owned, `to` owns. Any thread may call it, but not two at once on one struct.
+/// Source: Arrow C Data interface, "Moving an array".
+BOWSTRING_API
+void bowstring_schema_move(struct ArrowSchema *from,
+                           struct ArrowSchema *to);
+
+/// Releases a schema; a released one or NULL is left alone.
+///
+/// Ownership: the struct owns nothing afterwards and may be released again; its memory stays the caller's. Any thread may
+/// call it, but not two at once on one struct.
+BOWSTRING_API
+void bowstring_schema_release(struct ArrowSchema *x);
+
+/// Whether a schema was released or moved out; NULL counts as released.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+BOWSTRING_API bool bowstring_schema_is_released(const struct ArrowSchema *x);
+
+/// A released struct on the heap, or NULL when memory is exhausted.
+///
+/// Ownership: the caller frees the struct with bowstring_schema_free. Any thread may call it.
+BOWSTRING_API struct ArrowSchema *bowstring_schema_new(void);
+
+/// Releases a schema that is live, and frees the struct that bowstring_schema_new made. NULL is fine.
+///
+/// Ownership: the struct is gone afterwards. Any thread may call it.
+BOWSTRING_API void bowstring_schema_free(struct ArrowSchema *x);
+
+/// Moves an array from one struct to another: a bitwise copy, after which `from` is released.
+///
+/// `to` is never read and is overwritten whole, so a live struct there would leak. A released `from` makes `to` released.
+/// NULL, or `from` equal to `to`, does nothing.
+///
+/// Ownership: what `from` owned, `to` owns. Any thread may call it, but not two at once on one struct.
+/// Source: Arrow C Data interface, "Moving an array".
+BOWSTRING_API
+void bowstring_host_array_move(struct ArrowArray *from,
+                               struct ArrowArray *to);
+
+/// Releases an array; a released one or NULL is left alone.
+///
+/// Ownership: the struct owns nothing afterwards and may be released again; its memory stays the caller's. Any thread may
+/// call it, but not two at once on one struct.
+BOWSTRING_API
+void bowstring_host_array_release(struct ArrowArray *x);
+
+/// Whether an array was released or moved out; NULL counts as released.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+BOWSTRING_API bool bowstring_host_array_is_released(const struct ArrowArray *x);
+
+/// A released struct on the heap, or NULL when memory is exhausted.
+///
+/// Ownership: the caller frees the struct with bowstring_host_array_free. Any thread may call it.
+BOWSTRING_API struct ArrowArray *bowstring_host_array_new(void);
+
+/// Releases an array that is live, and frees the struct that bowstring_host_array_new made. NULL is fine.
+///
+/// Ownership: the struct is gone afterwards. Any thread may call it.
+BOWSTRING_API void bowstring_host_array_free(struct ArrowArray *x);
+
+/// Moves a device array from one struct to another: a bitwise copy, after which `from` is released.
+///
+/// `to` is never read and is overwritten whole, so a live struct there would leak. A released `from` makes `to` released.
+/// NULL, or `from` equal to `to`, does nothing.
+///
+/// Ownership: what `from` owned, `to` owns. Any thread may call it, but not two at once on one struct.
+/// Source: Arrow C Data interface, "Moving an array".
+BOWSTRING_API
+void bowstring_device_array_move(struct ArrowDeviceArray *from,
+                                 struct ArrowDeviceArray *to);
+
+/// Releases a device array; a released one or NULL is left alone.
+///
+/// Ownership: the struct owns nothing afterwards and may be released again; its memory stays the caller's. Any thread may
+/// call it, but not two at once on one struct.
+BOWSTRING_API
+void bowstring_device_array_release(struct ArrowDeviceArray *x);
+
+/// Whether a device array was released or moved out; NULL counts as released.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+BOWSTRING_API bool bowstring_device_array_is_released(const struct ArrowDeviceArray *x);
+
+/// A released struct on the heap, or NULL when memory is exhausted.
+///
+/// Ownership: the caller frees the struct with bowstring_device_array_free. Any thread may call it.
+BOWSTRING_API struct ArrowDeviceArray *bowstring_device_array_new(void);
+
+/// Releases a device array that is live, and frees the struct that bowstring_device_array_new made. NULL is fine.
+///
+/// Ownership: the struct is gone afterwards. Any thread may call it.
+BOWSTRING_API
+void bowstring_device_array_free(struct ArrowDeviceArray *x);
+
+/// Moves a stream from one struct to another: a bitwise copy, after which `from` is released.
+///
+/// `to` is never read and is overwritten whole, so a live struct there would leak. A released `from` makes `to` released.
+/// NULL, or `from` equal to `to`, does nothing.
+///
+/// Ownership: what `from` owned, `to` owns. Any thread may call it, but not two at once on one struct.
+/// Source: Arrow C Data interface, "Moving an array".
+BOWSTRING_API
+void bowstring_host_stream_move(struct ArrowArrayStream *from,
+                                struct ArrowArrayStream *to);
+
+/// Releases a stream; a released one or NULL is left alone.
+///
+/// Ownership: the struct owns nothing afterwards and may be released again; its memory stays the caller's. Any thread may
+/// call it, but not two at once on one struct.
+BOWSTRING_API
+void bowstring_host_stream_release(struct ArrowArrayStream *x);
+
+/// Whether a stream was released or moved out; NULL counts as released.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+BOWSTRING_API bool bowstring_host_stream_is_released(const struct ArrowArrayStream *x);
+
+/// A released struct on the heap, or NULL when memory is exhausted.
+///
+/// Ownership: the caller frees the struct with bowstring_host_stream_free. Any thread may call it.
+BOWSTRING_API struct ArrowArrayStream *bowstring_host_stream_new(void);
+
+/// Releases a stream that is live, and frees the struct that bowstring_host_stream_new made. NULL is fine.
+///
+/// Ownership: the struct is gone afterwards. Any thread may call it.
+BOWSTRING_API void bowstring_host_stream_free(struct ArrowArrayStream *x);
+
+/// Moves a device stream from one struct to another: a bitwise copy, after which `from` is released.
+///
+/// `to` is never read and is overwritten whole, so a live struct there would leak. A released `from` makes `to` released.
+/// NULL, or `from` equal to `to`, does nothing.
+///
+/// Ownership: what `from` owned, `to` owns. Any thread may call it, but not two at once on one struct.
+/// Source: Arrow C Data interface, "Moving an array".
+BOWSTRING_API
+void bowstring_device_stream_move(struct ArrowDeviceArrayStream *from,
+                                  struct ArrowDeviceArrayStream *to);
+
+/// Releases a device stream; a released one or NULL is left alone.
+///
+/// Ownership: the struct owns nothing afterwards and may be released again; its memory stays the caller's. Any thread may
+/// call it, but not two at once on one struct.
+BOWSTRING_API
+void bowstring_device_stream_release(struct ArrowDeviceArrayStream *x);
+
+/// Whether a device stream was released or moved out; NULL counts as released.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+BOWSTRING_API bool bowstring_device_stream_is_released(const struct ArrowDeviceArrayStream *x);
+
+/// A released struct on the heap, or NULL when memory is exhausted.
+///
+/// Ownership: the caller frees the struct with bowstring_device_stream_free. Any thread may call it.
+BOWSTRING_API struct ArrowDeviceArrayStream *bowstring_device_stream_new(void);
+
+/// Releases a device stream that is live, and frees the struct that bowstring_device_stream_new made. NULL is fine.
+///
+/// Ownership: the struct is gone afterwards. Any thread may call it.
+BOWSTRING_API
+void bowstring_device_stream_free(struct ArrowDeviceArrayStream *x);
+
+/// Parses a schema that is handed over.
+///
+/// The schema's structure is checked whole, strings and metadata up to the limits in this header. Names may be NULL.
+///
+/// Ownership: on success the schema was copied and released, and `schema->release` is NULL; on failure it is still the
+/// caller's. The caller releases `*out`.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments; RELEASED for a released schema; INVALID_DATA with rule and
+/// path for one that breaks a rule; OUT_OF_MEMORY. Any thread may call it.
+/// Source: Arrow C Data interface, "ArrowSchema" and "Format strings".
+BOWSTRING_API
+BowstringStatus bowstring_type_import(struct ArrowSchema *schema,
+                                      struct BowstringType **out,
+                                      struct BowstringError *error);
+
+/// Parses a schema that stays the caller's.
+///
+/// Ownership: the schema is borrowed for the call and copied. The caller releases `*out`.
+/// Errors: as bowstring_type_import. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_type_copy_from(const struct ArrowSchema *schema,
+                                         struct BowstringType **out,
+                                         struct BowstringError *error);
+
+/// Makes a type from its parts.
+///
+/// `format` is the node's own format string; children and dictionary are types made before, and keep their names.
+///
+/// Ownership: everything is borrowed for the call and copied. The caller releases `*out`.
+/// Errors: INVALID_ARGUMENT for NULL or overlong arguments or a negative metadata_bytes; INVALID_DATA with rule and path
+/// for parts that do not make a type; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_type_new(const char *format,
+                                   const char *name,
+                                   int64_t flags,
+                                   const struct BowstringType *const *children,
+                                   size_t n_children,
+                                   const struct BowstringType *dictionary,
+                                   const void *metadata,
+                                   int64_t metadata_bytes,
+                                   struct BowstringType **out,
+                                   struct BowstringError *error);
+
+/// Parses a type's text form, such as "struct<a: int32 not null, s: list<utf8>>".
+///
+/// Fields are nullable unless `not null`. Metadata is not part of the text.
+///
+/// Ownership: the text is borrowed for the call. The caller releases `*out`.
+/// Errors: INVALID_ARGUMENT for NULL arguments or text that is not a type, with position, expected and found;
+/// INVALID_DATA for a type that breaks a rule; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_type_parse(const char *text,
+                                     struct BowstringType **out,
+                                     struct BowstringError *error);
+
+/// Writes a type's text form, which bowstring_type_parse reads back.
+///
+/// `needed` receives the bytes that the whole text takes with its NUL. Too small a buffer receives a prefix, cut between
+/// characters and ended with a NUL; NULL with capacity 0 only asks for `needed`.
+///
+/// Ownership: the buffer is the caller's; the type is borrowed.
+/// Errors: INVALID_ARGUMENT for a NULL type or a NULL buffer with a capacity. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_type_to_text(const struct BowstringType *type,
+                                       char *out,
+                                       size_t capacity,
+                                       size_t *needed,
+                                       struct BowstringError *error);
+
+/// Writes a type as a schema, any number of times: one allocation, names never NULL.
+///
+/// Ownership: the caller releases `out`, which keeps what it needs of the type alive.
+/// Errors: INVALID_ARGUMENT for NULL arguments; OUT_OF_MEMORY. Any thread may call it; any thread may release the schema.
+BOWSTRING_API
+BowstringStatus bowstring_type_export(const struct BowstringType *type,
+                                      struct ArrowSchema *out,
+                                      struct BowstringError *error);
+
+/// Says what one node of a type is. Nodes are numbered depth first: a node, its children, then its dictionary; 0 is the
+/// type itself. Allocates nothing.
+///
+/// Ownership: the struct is the caller's; what it points to lives as long as the type.
+/// Errors: INVALID_ARGUMENT for NULL arguments, a node out of range or a struct_size that is too small. Any thread may
+/// call it.
+BOWSTRING_API
+BowstringStatus bowstring_type_node_info(const struct BowstringType *type,
+                                         size_t node,
+                                         struct BowstringTypeNodeInfo *out,
+                                         struct BowstringError *error);
+
+/// The type of a child.
+///
+/// Ownership: `*out` is borrowed from `type` and lives as long; retain it to keep it longer.
+/// Errors: INVALID_ARGUMENT for NULL arguments or an index out of range. Allocates nothing. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_type_child(const struct BowstringType *type,
+                                     size_t i,
+                                     const struct BowstringType **out,
+                                     struct BowstringError *error);
+
+/// The type of the dictionary's values.
+///
+/// Ownership: `*out` is borrowed from `type` and lives as long; retain it to keep it longer.
+/// Errors: INVALID_ARGUMENT for NULL arguments or a type without a dictionary. Allocates nothing. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_type_dictionary(const struct BowstringType *type,
+                                          const struct BowstringType **out,
+                                          struct BowstringError *error);
+
+/// Lists the buffers that bowstring_device_array_from_buffers expects for a type, in its order.
+///
+/// A view's variadic buffers, of which there may be any number, are listed as one entry before that of their sizes.
+/// `needed` receives the number of entries; too little room receives the first of them.
+///
+/// Ownership: the entries are the caller's; the type is borrowed.
+/// Errors: INVALID_ARGUMENT for a NULL type, or NULL entries with a capacity. Allocates nothing. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_type_layout(const struct BowstringType *type,
+                                      struct BowstringLayoutEntry *out,
+                                      size_t capacity,
+                                      size_t *needed,
+                                      struct BowstringError *error);
+
+/// Whether two types are the same; `flags` are BOWSTRING_TYPE_IGNORE_*. NULL equals nothing, not even NULL.
+///
+/// Ownership: both are borrowed for the call. Allocates nothing. Any thread may call it.
+BOWSTRING_API
+bool bowstring_type_equals(const struct BowstringType *a,
+                           const struct BowstringType *b,
+                           uint32_t flags);
+
+/// One handle more on the same type; returns `type`. NULL gives NULL. A child of a parsed type may be retained as well.
+///
+/// Ownership: the caller releases the result as well. Allocates nothing and cannot fail. Any thread may call it.
+BOWSTRING_API
+struct BowstringType *bowstring_type_retain(const struct BowstringType *type);
+
+/// Lets one handle go. NULL is fine.
+///
+/// Ownership: the handle is gone afterwards. Any thread may call it, also while others use further handles.
+BOWSTRING_API void bowstring_type_release(struct BowstringType *type);
+
+/// Builds a device array of `type` from raw memory: one allocation, no copy.
+///
+/// `nodes` has the numbers of each node of the type, depth first: a node, its children, then its dictionary. `buffers`
+/// has each node's buffers in the same order, as bowstring_type_layout lists them; a view's node says with n_buffers how
+/// many variadic buffers it has. The slot of their sizes always counts; NULL data there means that they are built. A
+/// validity buffer may be NULL when there are no nulls; an offsets buffer may be NULL at length 0. Sizes that are given
+/// are checked against what length and offset need, and in CPU memory without an event against the last offset; -1 is
+/// not checked. Null counts of -1 are counted in CPU memory. A struct's offset at the root is moved into its children
+/// when the struct has no nulls. `placement` says where the memory is; NULL is the CPU, without owner or event.
+///
+/// Ownership: on success the array owns every owner and the event, and the owner, release_owner and event members of
+/// `buffers` and `placement` are NULL; on failure nothing was touched and all of it is still the caller's. Each buffer's
+/// release_owner runs once, when no node and no BowstringBuffer uses the buffer. The placement's owner is let go when no
+/// node is live and no BowstringBuffer uses a buffer without a release_owner; the event is destroyed after the last
+/// owner. With no owner at all the memory is immortal. The caller releases `out`.
+/// Errors: INVALID_ARGUMENT for NULL arguments, wrong numbers of nodes or buffers, an event on a device that has none,
+/// unknown sizes of variadic buffers whose sizes are to be built, or overlapping arguments; INVALID_DATA with rule and
+/// path for numbers that break a rule or buffers that are too small; UNSUPPORTED for record_on without a backend;
+/// OUT_OF_MEMORY. Any thread may call it; the owners may be let go on any thread.
+/// Source: Arrow C Data interface, "ArrowArray"; Arrow C Device interface, "ArrowDeviceArray".
+BOWSTRING_API
+BowstringStatus bowstring_device_array_from_buffers(const struct BowstringType *type,
+                                                    const struct BowstringNode *nodes,
+                                                    size_t n_nodes,
+                                                    struct BowstringOwnedBuffer *buffers,
+                                                    size_t n_buffers,
+                                                    struct BowstringPlacement *placement,
+                                                    struct ArrowDeviceArray *out,
+                                                    struct BowstringError *error);
+
+/// Imports an array and its schema, which are both handed over.
+///
+/// The structs' structure is checked whole; no buffer is read, on any device, also one without a backend. What the field
+/// emits is accepted: NULL names, buffers of no bytes and offsets of no values that are NULL, a leading NULL validity
+/// buffer of unions and null arrays, a null count of -1 with or without a bitmap, 0 as the CPU's id, and unzeroed
+/// reserved members.
+///
+/// Ownership: on success both structs are taken, `schema->release` and `array->array.release` are NULL, and the
+/// producer's release runs once, with the last handle, buffer and export, on whatever thread that is; on failure both are
+/// still the caller's. The caller releases `*out`. An export of ours is recognised, and its buffers keep their own owners.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments; RELEASED for a released struct; INVALID_DATA with rule and
+/// path for a struct that breaks a rule; OUT_OF_MEMORY. Any thread may call it. Two allocations.
+/// Source: Arrow C Device interface, "ArrowDeviceArray"; Arrow C Data interface, "Structure definitions".
+BOWSTRING_API
+BowstringStatus bowstring_array_import(struct ArrowDeviceArray *array,
+                                       struct ArrowSchema *schema,
+                                       struct BowstringArray **out,
+                                       struct BowstringError *error);
+
+/// Imports an array whose type is known: one allocation, and nothing is parsed.
+///
+/// Ownership: as bowstring_array_import, but for the type, which is borrowed for the call and kept by the array.
+/// Errors: as bowstring_array_import. Any thread may call it.
+/// Source: Arrow C Device interface, "ArrowDeviceArray".
+BOWSTRING_API
+BowstringStatus bowstring_array_import_typed(struct ArrowDeviceArray *array,
+                                             const struct BowstringType *type,
+                                             struct BowstringArray **out,
+                                             struct BowstringError *error);
+
+/// Imports an array in CPU memory and its schema, which are both handed over.
+///
+/// Ownership: as bowstring_array_import; `array->release` is NULL on success.
+/// Errors: as bowstring_array_import. Any thread may call it. Two allocations.
+/// Source: Arrow C Data interface, "ArrowArray".
+BOWSTRING_API
+BowstringStatus bowstring_array_import_host(struct ArrowArray *array,
+                                            struct ArrowSchema *schema,
+                                            struct BowstringArray **out,
+                                            struct BowstringError *error);
+
+/// Imports an array in CPU memory whose type is known: one allocation, and nothing is parsed.
+///
+/// Ownership: as bowstring_array_import_typed; `array->release` is NULL on success.
+/// Errors: as bowstring_array_import. Any thread may call it.
+/// Source: Arrow C Data interface, "ArrowArray".
+BOWSTRING_API
+BowstringStatus bowstring_array_import_host_typed(struct ArrowArray *array,
+                                                  const struct BowstringType *type,
+                                                  struct BowstringArray **out,
+                                                  struct BowstringError *error);
+
+/// Imports an array that stays somebody else's: the root struct is copied, and never released.
+///
+/// Ownership: what the struct points to must stay as it is until release_owner ran, once, when the last handle, buffer
+/// and export are gone; with a NULL release_owner, until they are gone. On success the owner is taken; on failure it is
+/// still the caller's. The caller releases `*out`.
+/// Errors: as bowstring_array_import. Any thread may call it; the owner may be let go on any thread.
+/// Source: Arrow C Device interface, "ArrowDeviceArray".
+BOWSTRING_API
+BowstringStatus bowstring_array_import_borrowed(const struct ArrowDeviceArray *array,
+                                                const struct BowstringType *type,
+                                                void *owner,
+                                                void (*release_owner)(void *owner),
+                                                struct BowstringArray **out,
+                                                struct BowstringError *error);
+
+/// Exports the array, any number of times: one allocation, and one more for the schema when it is asked for.
+///
+/// What goes out is the strictest reading of the interface: names are not NULL, reserved members are zero, the CPU's id
+/// is -1, and a window on a struct without nulls is moved into its children. Null counts are counted in CPU memory;
+/// elsewhere what is known or -1 goes out, because a device is never touched. Addresses are the originals, but for
+/// buffers of no bytes in CPU memory, which are never NULL.
+///
+/// Ownership: the caller releases `out` and `out_schema`, each on its own; they keep alive what they show.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, `out_schema` excepted; OUT_OF_MEMORY. On failure both are
+/// released structs. Any thread may call it; any thread may release what it wrote.
+/// Source: Arrow C Device interface, "ArrowDeviceArray".
+BOWSTRING_API
+BowstringStatus bowstring_array_export(const struct BowstringArray *array,
+                                       struct ArrowDeviceArray *out,
+                                       struct ArrowSchema *out_schema,
+                                       struct BowstringError *error);
+
+/// Exports the array as one in CPU memory, any number of times: one allocation, and one more for the schema.
+///
+/// Ownership: as bowstring_array_export.
+/// Errors: as bowstring_array_export; SYNC_REQUIRED when an event is pending and the mode is NONE; UNSUPPORTED when the
+/// buffers are not in CPU memory. Any thread may call it; any thread may release what it wrote.
+/// Source: Arrow C Data interface, "ArrowArray".
+BOWSTRING_API
+BowstringStatus bowstring_array_export_host(const struct BowstringArray *array,
+                                            const struct BowstringSync *sync,
+                                            struct ArrowArray *out,
+                                            struct ArrowSchema *out_schema,
+                                            struct BowstringError *error);
+
+/// One handle more on the same array; returns `array`. NULL gives NULL.
+///
+/// Ownership: the caller releases the result as well. Allocates nothing and cannot fail. Any thread may call it.
+BOWSTRING_API
+struct BowstringArray *bowstring_array_retain(const struct BowstringArray *array);
+
+/// Lets one handle go. NULL is fine.
+///
+/// Ownership: the handle is gone afterwards; when nothing else needs the producer's struct, its release runs now, on this
+/// thread. Any thread may call it, also while others use further handles.
+BOWSTRING_API
+void bowstring_array_release(struct BowstringArray *array);
+
+/// The array's type; NULL for NULL.
+///
+/// Ownership: the result is borrowed and lives as long as the array; retain it to keep it longer. Any thread may call it.
+BOWSTRING_API
+const struct BowstringType *bowstring_array_type(const struct BowstringArray *array);
+
+/// The number of nodes of the array, and of all their buffers. Either pointer may be NULL.
+///
+/// Ownership: nothing changes hands.
+/// Errors: INVALID_ARGUMENT for a NULL array. Allocates nothing. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_count(const struct BowstringArray *array,
+                                      size_t *n_nodes,
+                                      size_t *n_buffers,
+                                      struct BowstringError *error);
+
+/// Says what one node of the array is. Nodes are numbered depth first: a node, its children, then its dictionary; 0 is
+/// the array itself. Allocates nothing and reads no buffer.
+///
+/// Ownership: the struct is the caller's; what it points to lives as long as the array.
+/// Errors: INVALID_ARGUMENT for NULL arguments, a node out of range or a struct_size that is too small. Any thread may
+/// call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_node_info(const struct BowstringArray *array,
+                                          size_t node,
+                                          struct BowstringNodeInfo *out,
+                                          struct BowstringError *error);
+
+/// Says what one buffer of the array is. Buffers are numbered in the order of their nodes. Allocates nothing and reads no
+/// buffer: sizes that only buffers tell are -1 until bowstring_array_resolve_sizes.
+///
+/// Ownership: the struct is the caller's; the data lives as long as the array.
+/// Errors: INVALID_ARGUMENT for NULL arguments, a buffer out of range or a struct_size that is too small. Any thread may
+/// call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_buffer_info(const struct BowstringArray *array,
+                                            size_t buffer,
+                                            struct BowstringBufferInfo *out,
+                                            struct BowstringError *error);
+
+/// The device of the array's buffers, and the address of the event to wait on, NULL when there is none. Either pointer
+/// may be NULL.
+///
+/// Ownership: nothing changes hands; the event lives as long as the array or any of its buffers.
+/// Errors: INVALID_ARGUMENT for a NULL array. Allocates nothing. Any thread may call it.
+/// Source: Arrow C Device interface, "sync_event".
+BOWSTRING_API
+BowstringStatus bowstring_array_device(const struct BowstringArray *array,
+                                       struct BowstringDevice *out,
+                                       void **sync_event,
+                                       struct BowstringError *error);
+
+/// A child of the array.
+///
+/// The children of structs, sparse unions and fixed-size lists are windowed like the array; those of lists, list views,
+/// maps, dense unions and run-end encoded arrays are whole. Nulls of the array are not merged into it.
+///
+/// Ownership: the caller releases `*out`, which keeps alive what the array keeps.
+/// Errors: INVALID_ARGUMENT for NULL arguments or an index out of range; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_child(const struct BowstringArray *array,
+                                      size_t i,
+                                      struct BowstringArray **out,
+                                      struct BowstringError *error);
+
+/// The dictionary's values, whole.
+///
+/// Ownership: the caller releases `*out`, which keeps alive what the array keeps.
+/// Errors: INVALID_ARGUMENT for NULL arguments or an array without a dictionary; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_dictionary(const struct BowstringArray *array,
+                                           struct BowstringArray **out,
+                                           struct BowstringError *error);
+
+/// A window of `length` values from `offset` on, counted within the array. Nothing is copied or clamped.
+///
+/// Ownership: the caller releases `*out`, which keeps alive what the array keeps.
+/// Errors: INVALID_ARGUMENT for NULL arguments or a range outside the array; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_slice(const struct BowstringArray *array,
+                                      int64_t offset,
+                                      int64_t length,
+                                      struct BowstringArray **out,
+                                      struct BowstringError *error);
+
+/// The number of nulls in the array: what is known of it, else counted and remembered.
+///
+/// Unions and run-end encoded arrays have no nulls of their own; every value of a null array is one; an index into a
+/// dictionary counts, not the value it leads to.
+///
+/// Ownership: nothing changes hands.
+/// Errors: INVALID_ARGUMENT for NULL arguments or an unknown sync mode; when it has to be counted, SYNC_REQUIRED for a
+/// pending event with mode NONE, and UNSUPPORTED for memory that needs a backend. On failure `*out` is -1. Any thread may
+/// call it.
+/// Source: Arrow C Data interface, "ArrowArray.null_count".
+BOWSTRING_API
+BowstringStatus bowstring_array_null_count(const struct BowstringArray *array,
+                                           const struct BowstringSync *sync,
+                                           int64_t *out,
+                                           struct BowstringError *error);
+
+/// The same array with every buffer's size known: the ends of offsets and the sizes of variadic buffers are read, once.
+///
+/// What is read is checked: offsets at the end of a list lie within its child, and no size is negative.
+///
+/// Ownership: the caller releases `*out`, which keeps alive what the array keeps.
+/// Errors: INVALID_ARGUMENT for NULL arguments or an unknown sync mode; INVALID_DATA with rule, path and row for offsets
+/// or sizes that cannot be; SYNC_REQUIRED for a pending event with mode NONE; UNSUPPORTED for memory that needs a
+/// backend; OUT_OF_MEMORY. Any thread may call it.
+/// Source: Arrow C Data interface, "Variable-size binary view".
+BOWSTRING_API
+BowstringStatus bowstring_array_resolve_sizes(const struct BowstringArray *array,
+                                              const struct BowstringSync *sync,
+                                              struct BowstringArray **out,
+                                              struct BowstringError *error);
+
+/// As bowstring_array_resolve_sizes, on any device: `read` copies `n` bytes from `src` to `dst` in CPU memory, and returns
+/// 0, or an error number. It waits for the array's event itself. Each call reads one number of 4 or 8 bytes.
+///
+/// Ownership: `ctx` is the caller's, and is not used after the call.
+/// Errors: as bowstring_array_resolve_sizes, but for SYNC_REQUIRED and UNSUPPORTED; CALLBACK_ERROR with the number that
+/// `read` returned as native_code. `read` runs on the calling thread and must not unwind. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_resolve_sizes_with(const struct BowstringArray *array,
+                                                   int (*read)(void *ctx, void *dst, const void *src, size_t n),
+                                                   void *ctx,
+                                                   struct BowstringArray **out,
+                                                   struct BowstringError *error);
+
+/// The same array with a further owner, which lives as long as the result and every export and buffer of it.
+///
+/// A buffer taken out of the result keeps the whole of it, and so the owner.
+///
+/// Ownership: on success the owner is taken: release_owner runs once, after what the array itself keeps; on failure it is
+/// still the caller's. The caller releases `*out`.
+/// Errors: INVALID_ARGUMENT for NULL arguments, `owner` excepted; OUT_OF_MEMORY. Any thread may call it; the owner may be
+/// let go on any thread.
+BOWSTRING_API
+BowstringStatus bowstring_array_with_owner(const struct BowstringArray *array,
+                                           void *owner,
+                                           void (*release_owner)(void *owner),
+                                           struct BowstringArray **out,
+                                           struct BowstringError *error);
+
+/// Takes one buffer out of the array, which stays alive on its own.
+///
+/// Ownership: the caller releases `*out`. It keeps no more than it must: the buffer's own owner, or the placement's, when
+/// the array was built by this library; the producer's struct when it is foreign; the whole array when an owner was added
+/// to it.
+/// Errors: INVALID_ARGUMENT for NULL arguments or a buffer out of range; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_buffer(const struct BowstringArray *array,
+                                       size_t buffer,
+                                       struct BowstringBuffer **out,
+                                       struct BowstringError *error);
+
+/// Takes the array apart: the exact inverse of bowstring_device_array_from_buffers.
+///
+/// `nodes` and `buffers` have room for exactly as many as bowstring_array_count says. Sizes that nobody has told or
+/// resolved are -1. `out_placement`, which may be NULL, receives the device and the event, with a NULL destroy_event: the
+/// event lives as long as any of the owners. Nothing is allocated.
+///
+/// Ownership: each entry of `buffers` owns its own owner, and the caller lets it go by release_owner(owner) or hands it
+/// on; entries without memory own nothing. The array is borrowed.
+/// Errors: INVALID_ARGUMENT for NULL arguments, wrong numbers or a struct_size that is too small. On failure nothing was
+/// written to `nodes` and `buffers`. Any thread may call it; the owners may be let go on any thread.
+BOWSTRING_API
+BowstringStatus bowstring_array_to_buffers(const struct BowstringArray *array,
+                                           struct BowstringNode *nodes,
+                                           size_t n_nodes,
+                                           struct BowstringOwnedBuffer *buffers,
+                                           size_t n_buffers,
+                                           struct BowstringPlacement *out_placement,
+                                           struct BowstringError *error);
+
+/// Writes the array as text: its tree with types, lengths, nulls and device, and every buffer's role, address and size.
+/// Never waits and reads no buffer.
+///
+/// `needed` receives the bytes that the whole text takes with its NUL. Too small a buffer receives a prefix, cut between
+/// characters and ended with a NUL; NULL with capacity 0 only asks for `needed`.
+///
+/// Ownership: the buffer is the caller's; the array is borrowed.
+/// Errors: INVALID_ARGUMENT for a NULL array or a NULL buffer with a capacity. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_to_text(const struct BowstringArray *array,
+                                        char *out,
+                                        size_t capacity,
+                                        size_t *needed,
+                                        struct BowstringError *error);
+
+/// Makes a buffer of memory that somebody owns.
+///
+/// A NULL `placement` is the CPU, without event.
+///
+/// Ownership: on success the buffer owns the memory's owner and the placement's owner and event, and those members are
+/// NULL; the memory's owner is let go with the last handle, then the placement's, and the event is destroyed after them.
+/// On failure nothing was touched. The caller releases `*out`.
+/// Errors: INVALID_ARGUMENT for NULL arguments, a size below -1, NULL data with a size, or an event on a device that has
+/// none; UNSUPPORTED for record_on without a backend; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_buffer_wrap(struct BowstringOwnedBuffer *memory,
+                                      struct BowstringPlacement *placement,
+                                      struct BowstringBuffer **out,
+                                      struct BowstringError *error);
+
+/// Allocates zeroed memory of `size` bytes, and says where to write to it until the buffer is handed on.
+///
+/// CPU memory is aligned to 64 bytes and padded with zeroes to a multiple of 64.
+///
+/// Ownership: the caller releases `*out`; `*data` is valid as long as the buffer.
+/// Errors: INVALID_ARGUMENT for NULL out-parameters, a negative size, an unknown device or sync mode; UNSUPPORTED for a
+/// device without a backend; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_buffer_allocate(struct BowstringDevice device,
+                                          int64_t size,
+                                          const struct BowstringSync *sync,
+                                          struct BowstringBuffer **out,
+                                          void **data,
+                                          struct BowstringError *error);
+
+/// One handle more on the same buffer; returns `buffer`. NULL gives NULL.
+///
+/// Ownership: the caller releases the result as well. Allocates nothing and cannot fail. Any thread may call it.
+BOWSTRING_API
+struct BowstringBuffer *bowstring_buffer_retain(const struct BowstringBuffer *buffer);
+
+/// Lets one handle go. NULL is fine.
+///
+/// Ownership: the handle is gone afterwards; with the last one the owner is let go, on this thread. Any thread may call
+/// it, also while others use further handles.
+BOWSTRING_API
+void bowstring_buffer_release(struct BowstringBuffer *buffer);
+
+/// Says where a buffer's memory is, how large it is, and what to wait on. Allocates nothing and never waits.
+///
+/// Ownership: the struct is the caller's; what it points to lives as long as the buffer.
+/// Errors: INVALID_ARGUMENT for NULL arguments or a struct_size that is too small. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_buffer_info(const struct BowstringBuffer *buffer,
+                                      struct BowstringBufferMemory *out,
+                                      struct BowstringError *error);
+
+/// A part of a buffer: `length` bytes from `offset` on.
+///
+/// Ownership: the part keeps the same owner alive as the whole; the caller releases `*out`.
+/// Errors: INVALID_ARGUMENT for NULL arguments or a range outside the buffer, which is never clamped; OUT_OF_MEMORY.
+/// Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_buffer_slice(const struct BowstringBuffer *buffer,
+                                       int64_t offset,
+                                       int64_t length,
+                                       struct BowstringBuffer **out,
+                                       struct BowstringError *error);
+
+/// Copies `n` bytes from `offset` on into CPU memory.
+///
+/// Ownership: `dst` is the caller's; the buffer is borrowed for the call.
+/// Errors: INVALID_ARGUMENT for NULL arguments, an unknown sync mode, or a range outside the buffer; SYNC_REQUIRED when an
+/// event is pending and the mode is NONE; UNSUPPORTED for memory that needs a backend. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_buffer_read(const struct BowstringBuffer *buffer,
+                                      int64_t offset,
+                                      void *dst,
+                                      int64_t n,
+                                      const struct BowstringSync *sync,
+                                      struct BowstringError *error);
+
+/// Turns a buffer into memory with an owner, ready for bowstring_device_array_from_buffers.
+///
+/// Ownership: on success `*buffer` is NULL and `out` owns what the handle owned; the caller lets its owner go or hands it
+/// on. On failure `*buffer` is still the caller's.
+/// Errors: INVALID_ARGUMENT for NULL arguments or overlapping ones. Allocates nothing. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_buffer_into_owned(struct BowstringBuffer **buffer,
+                                            struct BowstringOwnedBuffer *out,
+                                            struct BowstringError *error);
+
+/// Sets what is called around every foreign release, deleter and owner callback, once for the process.
+///
+/// Set it only on a copy of the library whose users are Python, before the first callback can run; C functions, never
+/// ctypes callbacks: `enter` and `leave` are exactly PyGILState_Ensure and PyGILState_Release.
+///
+/// Ownership: the scope is borrowed for the call and copied; its functions must stay callable until the process ends.
+/// Errors: INVALID_ARGUMENT when scope, enter or leave is NULL, struct_size is too small, or a scope was set before;
+/// UNSUPPORTED when the struct uses members that this version does not know. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_callback_scope_set(const struct BowstringCallbackScope *scope,
+                                             struct BowstringError *error);
+
+/// Lets no new foreign callback in, waits for those that are running, and skips all from then on.
+///
+/// Skipped callbacks are counted in BowstringLiveCounts as leaked. Call it from atexit, before the interpreter ends,
+/// with the interpreter's lock released, and never from inside a callback. Without a scope it does nothing.
+///
+/// Ownership: nothing changes hands; owners whose callbacks are skipped are never let go. Any thread may call it.
+BOWSTRING_API
+void bowstring_callback_scope_close(void);
+
+/// Counts what the library made and has not freed, for leak hunts.
+///
+/// A NULL pointer or a struct_size that is too small leaves the struct as it is.
+///
+/// Ownership: the struct is the caller's; only its struct_size is read. Any thread may call it, and sees some moment
+/// between the calls of other threads.
+BOWSTRING_API
+void bowstring_live_counts(struct BowstringLiveCounts *out);
+
+/// The library's version, such as "0.1.0".
+///
+/// Ownership: the string is the library's and lives as long as the process. Any thread may call it.
+BOWSTRING_API const char *bowstring_version(void);
+
+/// The version of the ABI that this copy of the library has, see BOWSTRING_ABI_VERSION.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+BOWSTRING_API uint32_t bowstring_abi_version(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* BOWSTRING_H */

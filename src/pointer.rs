@@ -1,0 +1,174 @@
+//! Pointer arguments: NULL, alignment, overlap, and the handles behind them.
+
+use core::ffi::{c_char, c_void};
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+
+use bowstring_core::array::Array;
+use bowstring_core::error::{Report, Result, Status};
+use bowstring_core::memory::{Buffer, Shared};
+use bowstring_core::types::{MAX_NODES, Type, TypeHeader, TypeNode};
+
+use crate::array::BowstringArray;
+use crate::buffer::BowstringBuffer;
+use crate::schema::BowstringType;
+
+/// A borrowed argument that may not be NULL.
+pub(crate) unsafe fn required<'a, T>(at: *const T, name: &str, report: &mut Report<'_>) -> Result<&'a T> {
+    check(at, name, report)?;
+    // SAFETY: the pointer is aligned and not NULL, and the function's contract says where it leads.
+    Ok(unsafe { &*at })
+}
+
+/// A taken, moved or changed argument that may not be NULL.
+pub(crate) unsafe fn required_mut<'a, T>(
+    at: *mut T,
+    name: &str,
+    report: &mut Report<'_>,
+) -> Result<&'a mut T> {
+    check(at, name, report)?;
+    // SAFETY: the pointer is aligned and not NULL, and the function's contract says where it leads.
+    Ok(unsafe { &mut *at })
+}
+
+/// Checks that a pointer is aligned and not NULL.
+pub(crate) fn check<T>(at: *const T, name: &str, report: &mut Report<'_>) -> Result<()> {
+    if at.is_null() {
+        return Err(report.fail(Status::InvalidArgument, format_args!("expected {name}, found NULL")));
+    }
+    if !at.is_aligned() {
+        return Err(report.fail(
+            Status::InvalidArgument,
+            format_args!("expected {name} at a multiple of {} bytes, found {at:p}", align_of::<T>()),
+        ));
+    }
+    Ok(())
+}
+
+/// An array argument: NULL is fine when it has no elements.
+pub(crate) unsafe fn slice<'a, T>(
+    at: *const T,
+    n: usize,
+    name: &str,
+    report: &mut Report<'_>,
+) -> Result<&'a [T]> {
+    check_count::<T>(at, n, name, report)?;
+    // SAFETY: `n` elements fit in memory, and the function's contract says where the pointer leads.
+    Ok(if n == 0 { &[] } else { unsafe { core::slice::from_raw_parts(at, n) } })
+}
+
+/// As [`slice`], to be changed.
+pub(crate) unsafe fn slice_mut<'a, T>(
+    at: *mut T,
+    n: usize,
+    name: &str,
+    report: &mut Report<'_>,
+) -> Result<&'a mut [T]> {
+    check_count::<T>(at, n, name, report)?;
+    // SAFETY: `n` elements fit in memory, and the function's contract says where the pointer leads.
+    Ok(if n == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(at, n) } })
+}
+
+/// Checks that an array argument is there and not larger than memory.
+pub(crate) fn check_count<T>(at: *const T, n: usize, name: &str, report: &mut Report<'_>) -> Result<()> {
+    if n == 0 {
+        return Ok(());
+    }
+    let bytes = n.checked_mul(size_of::<T>()).and_then(|bytes| isize::try_from(bytes).ok());
+    if bytes.is_none() {
+        let message = format_args!("expected a number of {name} that fits in memory, found {n}");
+        return Err(report.fail(Status::InvalidArgument, message));
+    }
+    check(at, name, report)
+}
+
+/// Checks that something taken and something written do not share memory.
+pub(crate) fn disjoint<T, U>(taken: *const T, out: *const U, report: &mut Report<'_>) -> Result<()> {
+    disjoint_bytes((taken.addr(), size_of::<T>()), (out.addr(), size_of::<U>()), report)
+}
+
+/// As [`disjoint`], of memory given by address and size.
+pub(crate) fn disjoint_bytes(
+    taken: (usize, usize),
+    out: (usize, usize),
+    report: &mut Report<'_>,
+) -> Result<()> {
+    let apart = taken.0.saturating_add(taken.1) <= out.0 || out.0.saturating_add(out.1) <= taken.0;
+    if apart || taken.0 == 0 || out.0 == 0 || taken.1 == 0 || out.1 == 0 {
+        return Ok(());
+    }
+    Err(report.fail(
+        Status::InvalidArgument,
+        format_args!("expected an input apart from the output at {:#x}, found it at {:#x}", out.0, taken.0),
+    ))
+}
+
+/// The type behind a borrowed handle.
+pub(crate) unsafe fn type_of(
+    at: *const BowstringType,
+    report: &mut Report<'_>,
+) -> Result<ManuallyDrop<Type>> {
+    let node: *const TypeNode = at.cast();
+    // SAFETY: the function's contract says that this is a live handle; its node tells which of its block it is.
+    let index = unsafe { required(node, "a type", report) }?.index;
+    let i = usize::try_from(index).unwrap_or(usize::MAX);
+    if i < MAX_NODES {
+        // SAFETY: as above.
+        let block: ManuallyDrop<Shared<TypeHeader, TypeNode>> = unsafe { Shared::from_item_address(node, i) };
+        if block.is_ours() {
+            return Ok(ManuallyDrop::new(Type::from_parts(ManuallyDrop::into_inner(block), index)));
+        }
+    }
+    Err(foreign_handle("type", report))
+}
+
+/// The array behind a borrowed handle.
+pub(crate) unsafe fn array_of(
+    at: *const BowstringArray,
+    report: &mut Report<'_>,
+) -> Result<ManuallyDrop<Array>> {
+    let Some(raw) = NonNull::new(at.cast_mut().cast::<c_void>()) else {
+        return Err(report.fail(Status::InvalidArgument, format_args!("expected an array, found NULL")));
+    };
+    // SAFETY: the function's contract says that this is a live handle.
+    unsafe { Array::from_raw(raw) }.ok_or_else(|| foreign_handle("array", report))
+}
+
+/// The buffer behind a borrowed handle.
+pub(crate) unsafe fn buffer_of(
+    at: *const BowstringBuffer,
+    report: &mut Report<'_>,
+) -> Result<ManuallyDrop<Buffer>> {
+    let Some(raw) = NonNull::new(at.cast_mut().cast::<c_void>()) else {
+        return Err(report.fail(Status::InvalidArgument, format_args!("expected a buffer, found NULL")));
+    };
+    // SAFETY: the function's contract says that this is a live handle.
+    unsafe { Buffer::from_raw(raw) }.ok_or_else(|| foreign_handle("buffer", report))
+}
+
+#[cold]
+fn foreign_handle(kind: &str, report: &mut Report<'_>) -> bowstring_core::error::Failed {
+    let message = format_args!("expected a {kind} of this copy of the library, found one of another copy");
+    report.fail(Status::InvalidArgument, message)
+}
+
+/// The bytes of a C string up to its NUL, of which there may be `limit`.
+pub(crate) unsafe fn text<'a>(
+    at: *const c_char,
+    limit: usize,
+    name: &str,
+    report: &mut Report<'_>,
+) -> Result<&'a [u8]> {
+    check(at, name, report)?;
+    for length in 0..=limit {
+        // SAFETY: the function's contract says that the string ends with a NUL, and none was met so far.
+        if unsafe { at.add(length).read() } == 0 {
+            // SAFETY: these bytes were just read.
+            return Ok(unsafe { core::slice::from_raw_parts(at.cast(), length) });
+        }
+    }
+    Err(report.fail(
+        Status::InvalidArgument,
+        format_args!("expected {name} of at most {limit} bytes, found a longer string"),
+    ))
+}
