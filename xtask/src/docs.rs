@@ -1,0 +1,112 @@
+//! The code in the documentation: C compiles against the installed library, Python runs.
+
+use std::path::Path;
+
+use crate::Result;
+use crate::job::{Job, Log};
+use crate::prefix::Prefix;
+use crate::session::Session;
+use crate::tally::Tally;
+use crate::workspace::{files_in, read, remove_folder, write};
+
+/// One count for each block.
+pub fn check(session: &mut Session) -> Result<Tally> {
+    let release = session.release()?;
+    let folder = session.workspace.target("docs");
+    remove_folder(&folder)?;
+    let mut files = vec![session.workspace.path("README.md")];
+    files.extend(files_in(&session.workspace.path("docs"), |name| name.ends_with(".md")));
+    let mut tally = Tally::default();
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for block in blocks(&read(&file)?) {
+            let source =
+                folder.join(format!("{}_{}.{}", name.trim_end_matches(".md"), block.line, block.language));
+            write(&source, &block.code)?;
+            let result = match block.language {
+                "py" => session.python()?.arg("-u").arg(&source).dir(&folder).check(&session.log).map(drop),
+                language => compile(language, &source, &block.code, &release, &session.log),
+            };
+            tally.count(result.err().map(|error| format!("{name}:{}: {error}", block.line)));
+        }
+    }
+    if tally == Tally::default() {
+        tally.failed.push("the documentation has no code that is checked".to_owned());
+    }
+    Ok(tally)
+}
+
+/// A whole program is linked and run as well.
+fn compile(language: &str, source: &Path, code: &str, release: &Prefix, log: &Log) -> Result<()> {
+    let is_program = code.contains("main(");
+    let (compiler, standard) = if language == "c" { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
+    let output = source.with_extension(if is_program { "out" } else { "o" });
+    let job = Job::new(compiler)
+        .args([standard, "-Wall", "-pedantic-errors", "-I"])
+        .arg(release.path().join("include"));
+    let job = job.arg("-o").arg(&output).arg(source);
+    if !is_program {
+        return job.arg("-c").check(log).map(drop);
+    }
+    let library = release.path().join("lib");
+    let job = job.arg("-L").arg(&library).args(["-lbowstring", "-lpthread"]);
+    job.arg(format!("-Wl,-rpath,{}", library.display())).check(log)?;
+    Job::new(&output).check(log).map(drop)
+}
+
+/// A piece of code in a page.
+#[derive(Debug, PartialEq, Eq)]
+struct Block {
+    /// The ending of a file in that language.
+    language: &'static str,
+    code: String,
+    line: usize,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut found = Vec::new();
+    // The fence that is open, and the block in it where it is one of ours.
+    let mut open: Option<(String, Option<Block>)> = None;
+    for (index, line) in page.lines().enumerate() {
+        let fence: String = line.trim_start().chars().take_while(|letter| *letter == '`').collect();
+        let info = line.trim_start().get(fence.len()..).unwrap_or_default().trim();
+        match &mut open {
+            None if fence.len() >= 3 => open = Some((fence, begin(info, index + 1))),
+            None => {}
+            Some((opening, _)) if fence.len() >= opening.len() && info.is_empty() => {
+                found.extend(open.take().and_then(|(_, block)| block));
+            }
+            Some((_, Some(block))) => {
+                block.code += line;
+                block.code += "\n";
+            }
+            Some((_, None)) => {}
+        }
+    }
+    found
+}
+
+fn begin(info: &str, line: usize) -> Option<Block> {
+    let mut words = info.split([' ', ',', '{', '}']).filter(|word| !word.is_empty());
+    let language = match words.next()? {
+        "c" => "c",
+        "cpp" | "c++" => "cc",
+        "python" => "py",
+        _ => return None,
+    };
+    let ignored = words.any(|word| word == "ignore");
+    (!ignored).then(|| Block { language, code: String::new(), line })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_found_and_ignored_ones_left() {
+        let page = "# T\n```c\nint a;\n```\ntext\n```python ignore\nx\n```\n````md\n```c\nno\n```\n````\n```python\nprint()\n```\n```\nplain\n```\n";
+        let found: Vec<_> =
+            blocks(page).into_iter().map(|block| (block.language, block.code, block.line)).collect();
+        assert_eq!(found, [("c", "int a;\n".to_owned(), 2), ("py", "print()\n".to_owned(), 14)]);
+    }
+}

@@ -1,0 +1,74 @@
+//! The public header: drift from the Rust source, and what its comments have to say.
+
+use crate::Result;
+use crate::c_items::{Kind, items};
+use crate::job::{Job, Log};
+use crate::tally::Tally;
+use crate::workspace::{Workspace, read};
+
+const HEADER: &str = "include/bowstring.h";
+
+/// Compares the committed header with the source and checks its comments.
+pub fn check(workspace: &Workspace, log: &Log) -> Result<Tally> {
+    let mut tally = crate::libtest::tally(&generator(workspace).run(log)?);
+    tally.add(check_comments(&read(&workspace.path(HEADER))?));
+    Ok(tally)
+}
+
+/// Rewrites the committed header from the source.
+pub fn rewrite(workspace: &Workspace) -> Result<()> {
+    let finished = generator(workspace).env("BOWSTRING_WRITE_HEADER", "1").stream()?;
+    match finished.status.success() {
+        true => Ok(()),
+        false => Err(format!("the header was not written ({})", finished.status)),
+    }
+}
+
+/// The names of the functions that the committed header declares, sorted.
+pub fn functions(workspace: &Workspace) -> Result<Vec<String>> {
+    let items = items(&read(&workspace.path(HEADER))?);
+    let mut names: Vec<String> =
+        items.into_iter().filter(|item| item.kind == Kind::Function).map(|item| item.name).collect();
+    names.sort();
+    Ok(names)
+}
+
+fn generator(workspace: &Workspace) -> Job {
+    Job::cargo()
+        .args(["test", "--locked", "--package", "bowstring-capi", "--test", "header"])
+        .dir(workspace.root())
+}
+
+/// One count for each thing that C can name.
+fn check_comments(text: &str) -> Tally {
+    let mut tally = Tally::default();
+    let items = items(text);
+    if !items.iter().any(|item| item.kind == Kind::Function) {
+        tally.failed.push(format!("{HEADER} declares no function"));
+    }
+    for item in items {
+        let place = format!("{HEADER}:{}: {}", item.line, item.name);
+        tally.count(match (&item.comment, item.kind) {
+            (None, _) => Some(format!("{place} has no comment")),
+            (Some(comment), Kind::Function) if !comment.contains("Ownership:") => {
+                Some(format!("the comment of {place} has no \"Ownership:\""))
+            }
+            _ => None,
+        });
+    }
+    tally
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_needs_a_comment_and_functions_speak_of_ownership() {
+        let good = "/** A. */\ntypedef int A;\n/** F. Ownership: none. */\nvoid bowstring_f(void);\n";
+        assert_eq!(check_comments(good), Tally { passed: 2, ..Tally::default() });
+        let bare = "typedef int A;\n/** F. */\nvoid bowstring_f(void);\n";
+        assert_eq!(check_comments(bare).failed.len(), 2);
+        assert_eq!(check_comments("").failed.len(), 1);
+    }
+}

@@ -1,0 +1,104 @@
+//! The project's own commands: `cargo xtask demo`, `cargo xtask test` and the checks they are made of.
+
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::arithmetic_side_effects,
+    reason = "a tool may fail for want of memory, and its counts are small"
+)]
+
+mod abi;
+mod c_items;
+mod c_programs;
+mod cargo_checks;
+mod demo;
+mod docs;
+mod elf;
+mod expected_skips;
+mod exports;
+mod header;
+mod job;
+mod junit;
+mod layers;
+mod libtest;
+mod moved_prefix;
+mod parts;
+mod prefix;
+mod python;
+mod rust_tokens;
+mod session;
+mod static_archive;
+mod tally;
+mod tools;
+mod workspace;
+
+use std::env;
+use std::process::ExitCode;
+
+use workspace::Workspace;
+
+/// What went wrong is for a person to read.
+type Result<T> = std::result::Result<T, String>;
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  demo                        build, install and demonstrate the library
+  test [--only PART] [--list] everything that is tested; --only may be repeated
+  setup                       install the tools and packages that the tests need, below target/tools
+  layers                      the order of the core's folders, and where unsafe stands
+  header [--write]            the public header against the source, and its comments
+  exports [--write]           the exported symbols against the committed list
+  abi [--write]               the binary interface against the committed description";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Result<bool> {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let workspace = Workspace::find()?;
+    match words.as_slice() {
+        ["demo"] => demo::run(workspace).map(|()| true),
+        ["setup"] => tools::Tools::set_up(&workspace).map(|_| true),
+        ["layers"] => only(&workspace, "layers"),
+        ["header"] => only(&workspace, "header"),
+        ["header", "--write"] => header::rewrite(&workspace).map(|()| true),
+        ["exports"] => only(&workspace, "exports"),
+        ["exports", "--write"] => exports::rewrite(&workspace).map(|()| true),
+        ["abi"] => only(&workspace, "abi"),
+        ["abi", "--write"] => abi::rewrite(&workspace).map(|()| true),
+        ["test", rest @ ..] => test(&workspace, rest),
+        _ => Err(USAGE.to_owned()),
+    }
+}
+
+fn test(workspace: &Workspace, words: &[&str]) -> Result<bool> {
+    if words == ["--list"] {
+        parts::list();
+        return Ok(true);
+    }
+    let mut chosen = Vec::new();
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match (*word, rest.next()) {
+            ("--only", Some(part)) => chosen.push((*part).to_owned()),
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    parts::run(workspace, &chosen)
+}
+
+/// A check of its own is the part of that name.
+fn only(workspace: &Workspace, part: &str) -> Result<bool> {
+    parts::run(workspace, &[part.to_owned()])
+}
