@@ -1,0 +1,57 @@
+//! The test allocator: counts what the armed thread allocates, and fails its nth allocation.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+pub struct TestAllocator;
+
+/// Bytes that are allocated and not yet freed, by all threads.
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+
+thread_local! {
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+    static FAIL_AT: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: all memory is the system's; a refusal is a NULL, as the trait allows.
+unsafe impl GlobalAlloc for TestAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if refuses() {
+            return core::ptr::null_mut();
+        }
+        LIVE.fetch_add(layout.size().cast_signed(), Ordering::Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size().cast_signed(), Ordering::Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+fn refuses() -> bool {
+    if !ARMED.get() {
+        return false;
+    }
+    CALLS.set(CALLS.get() + 1);
+    CALLS.get() == FAIL_AT.get()
+}
+
+/// Runs `call` with this thread armed: its `fail_at`th allocation fails, none when that is 0. Returns how many it made.
+pub fn armed<T>(fail_at: usize, call: impl FnOnce() -> T) -> (T, usize) {
+    CALLS.set(0);
+    FAIL_AT.set(fail_at);
+    ARMED.set(true);
+    let result = call();
+    ARMED.set(false);
+    (result, CALLS.get())
+}
+
+/// Bytes that are allocated and not yet freed.
+pub fn live_bytes() -> isize {
+    LIVE.load(Ordering::Relaxed)
+}
