@@ -4,6 +4,7 @@ use core::ffi::{c_char, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
+use bowstring_core::abi::{CText, read_text};
 use bowstring_core::array::Array;
 use bowstring_core::error::{Report, Result, Status};
 use bowstring_core::memory::{Buffer, Shared};
@@ -159,16 +160,15 @@ pub(crate) unsafe fn text<'a>(
     name: &str,
     report: &mut Report<'_>,
 ) -> Result<&'a [u8]> {
-    check(at, name, report)?;
-    for length in 0..=limit {
-        // SAFETY: the function's contract says that the string ends with a NUL, and none was met so far.
-        if unsafe { at.add(length).read() } == 0 {
-            // SAFETY: these bytes were just read.
-            return Ok(unsafe { core::slice::from_raw_parts(at.cast(), length) });
+    // SAFETY: the function's contract says that the string ends with a NUL.
+    match unsafe { read_text(at, limit) } {
+        CText::Bytes(bytes) => Ok(bytes),
+        CText::Missing => {
+            Err(report.fail(Status::InvalidArgument, format_args!("expected {name}, found NULL")))
         }
+        CText::TooLong => Err(report.fail(
+            Status::InvalidArgument,
+            format_args!("expected {name} of at most {limit} bytes, found a longer string"),
+        )),
     }
-    Err(report.fail(
-        Status::InvalidArgument,
-        format_args!("expected {name} of at most {limit} bytes, found a longer string"),
-    ))
 }

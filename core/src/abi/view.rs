@@ -57,12 +57,14 @@ impl<'a> SchemaView<'a> {
 
     /// The format string, read up to `limit` bytes.
     pub fn format(self, limit: usize) -> CText<'a> {
-        read_text(self.0.format, limit)
+        // SAFETY: whoever made the view promised that the struct's strings are strings.
+        unsafe { read_text(self.0.format, limit) }
     }
 
     /// The name, read up to `limit` bytes.
     pub fn name(self, limit: usize) -> CText<'a> {
-        read_text(self.0.name, limit)
+        // SAFETY: as above.
+        unsafe { read_text(self.0.name, limit) }
     }
 
     /// The encoded metadata, when there is any.
@@ -155,14 +157,22 @@ pub fn bytes_of(text: &[c_char]) -> &[u8] {
     unsafe { core::slice::from_raw_parts(text.as_ptr().cast::<u8>(), text.len()) }
 }
 
-fn read_text<'a>(text: *const c_char, limit: usize) -> CText<'a> {
-    let Some(start) = NonNull::new(text.cast_mut().cast::<u8>()) else { return CText::Missing };
-    for length in 0..=limit {
-        // SAFETY: no terminator was met before this byte, so it belongs to the string.
-        if unsafe { start.add(length).read() } == 0 {
-            // SAFETY: these bytes were just read, and the struct's strings live as long as the struct.
-            return CText::Bytes(unsafe { core::slice::from_raw_parts(start.as_ptr(), length) });
-        }
+/// The string at `text`, read up to `limit` bytes.
+///
+/// # Safety
+/// A non-NULL `text` leads to a string that ends with a NUL and lives for `'a`.
+pub unsafe fn read_text<'a>(text: *const c_char, limit: usize) -> CText<'a> {
+    if text.is_null() {
+        return CText::Missing;
     }
-    CText::TooLong
+    let mut length = 0usize;
+    // SAFETY: no terminator was met before the byte that is read, so it belongs to the string.
+    while unsafe { text.add(length).read() } != 0 {
+        if length == limit {
+            return CText::TooLong;
+        }
+        length = length.wrapping_add(1);
+    }
+    // SAFETY: these bytes were just read, and the caller says how long they live.
+    CText::Bytes(unsafe { core::slice::from_raw_parts(text.cast(), length) })
 }

@@ -1,0 +1,182 @@
+//! Types from raw schemas.
+
+use core::fmt::{self, Display, Write};
+
+use super::build::{Draft, Full, Sink, Source, assemble};
+use super::check::{self, Quoted};
+use super::format::Format;
+use super::metadata::measure;
+use super::node::Range;
+use super::path::write_step;
+use super::{MAX_FORMAT, MAX_NODES, MAX_STRING, NONE, Type};
+use crate::abi::{CText, SchemaView};
+use crate::error::{Failed, Report, Result, Rule, Status};
+
+impl Type {
+    /// A copy of a raw schema. Nothing is released; every rule about schemas is checked.
+    pub fn from_schema(view: SchemaView<'_>, report: &mut Report<'_>) -> Result<Type> {
+        if view.is_released() {
+            let message = format_args!("expected a schema that is alive, found a released one");
+            return Err(report.fail_at(Status::Released, Rule::M2, &"$", message));
+        }
+        assemble(&Schema(view), report)
+    }
+}
+
+struct Schema<'a>(SchemaView<'a>);
+
+impl Source for Schema<'_> {
+    const BROKEN: Status = Status::InvalidData;
+
+    fn emit<S: Sink>(&self, sink: &mut S, report: &mut Report<'_>) -> Result<()> {
+        let place = Place { view: self.0, above: None, is_dictionary: false, level: 1 };
+        visit(&place, NONE, sink, report)
+    }
+}
+
+/// A schema and those above it, which make its path.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    view: SchemaView<'a>,
+    above: Option<&'a Place<'a>>,
+    is_dictionary: bool,
+    level: usize,
+}
+
+impl Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // As deep as the limit on levels, because no deeper place is made.
+        let Some(above) = self.above else { return f.write_char('$') };
+        above.fmt(f)?;
+        let name = match self.view.name(MAX_STRING) {
+            CText::Bytes(name) => name,
+            _ => &[],
+        };
+        write_step(f, name, self.is_dictionary)
+    }
+}
+
+impl Place<'_> {
+    #[cold]
+    fn full(&self, full: Full, report: &mut Report<'_>) -> Failed {
+        report.broken(Rule::None, self, format_args!("{full}"))
+    }
+}
+
+fn visit<S: Sink>(place: &Place<'_>, parent: u32, sink: &mut S, report: &mut Report<'_>) -> Result<()> {
+    let view = place.view;
+    let node = sink.open(place.level).map_err(|full| place.full(full, report))?;
+    let text = read_format(place, report)?;
+    let format = Format::parse(text).map_err(|fault| {
+        let message = format_args!("expected {}, found {}", fault.expected, Quoted(text));
+        report.broken(fault.rule, place, message)
+    })?;
+    let n_children = count_children(place, report)?;
+    let dictionary = view.dictionary();
+    if sink.is_first() && (format.is_nested() || n_children != 0 || dictionary.is_some()) {
+        check::node(format, text, n_children, dictionary.is_some(), Status::InvalidData, place, report)?;
+    }
+
+    let name = match view.name(MAX_STRING) {
+        CText::Bytes(name) => name,
+        CText::Missing => &[],
+        CText::TooLong => {
+            // The name cannot be part of the path.
+            let above: &dyn Display = match place.above {
+                Some(above) => above,
+                None => &"$",
+            };
+            let message = format_args!("expected a name of at most {MAX_STRING} bytes, found more");
+            return Err(report.broken(Rule::S2, above, message));
+        }
+    };
+
+    for i in 0..n_children {
+        let Some(child) = view.child(i) else {
+            let message = format_args!("expected a pointer to child {i} of {n_children}, found NULL");
+            return Err(report.broken(Rule::S5, place, message));
+        };
+        if child.is_released() {
+            let message =
+                format_args!("expected child {i} of {n_children} to be alive, found a released one");
+            return Err(report.broken(Rule::S5, place, message));
+        }
+        visit(&place.below(child, false), node, sink, report)?;
+    }
+    let values = if dictionary.is_some() { sink.next() } else { NONE };
+    if let Some(dictionary) = dictionary {
+        if dictionary.is_released() {
+            let message = format_args!("expected the dictionary to be alive, found a released one");
+            return Err(report.broken(Rule::S6, place, message));
+        }
+        visit(&place.below(dictionary, true), node, sink, report)?;
+    }
+    let metadata = read_metadata(place, sink, report)?;
+    let format_text = sink.text(text).map_err(|full| place.full(full, report))?;
+    let name = sink.text(name).map_err(|full| place.full(full, report))?;
+    let draft = Draft {
+        format,
+        flags: view.flags(),
+        parent,
+        is_dictionary: place.is_dictionary,
+        n_children: u32::try_from(n_children).unwrap_or(u32::MAX),
+        dictionary: values,
+        subtree_end: sink.next(),
+        format_text,
+        name,
+        metadata,
+    };
+    sink.close(node, &draft).map_err(|full| place.full(full, report))
+}
+
+impl<'a> Place<'a> {
+    #[inline]
+    fn below<'b>(&'b self, view: SchemaView<'a>, is_dictionary: bool) -> Place<'b>
+    where
+        'a: 'b,
+    {
+        Place { view, above: Some(self), is_dictionary, level: self.level.wrapping_add(1) }
+    }
+}
+
+#[inline]
+fn read_format<'a>(place: &Place<'a>, report: &mut Report<'_>) -> Result<&'a [u8]> {
+    match place.view.format(MAX_FORMAT) {
+        CText::Bytes(text) => Ok(text),
+        CText::Missing => {
+            Err(report.broken(Rule::S1, place, format_args!("expected a format string, found NULL")))
+        }
+        CText::TooLong => {
+            let message = format_args!("expected a format string of at most {MAX_FORMAT} bytes, found more");
+            Err(report.broken(Rule::S1, place, message))
+        }
+    }
+}
+
+/// The number of children, which are not looked at yet.
+#[inline]
+fn count_children(place: &Place<'_>, report: &mut Report<'_>) -> Result<usize> {
+    let claimed = place.view.n_children();
+    match usize::try_from(claimed) {
+        Ok(n) if n <= MAX_NODES => Ok(n),
+        Ok(_) => Err(place.full(Full::Nodes, report)),
+        Err(_) => {
+            let message = format_args!("expected a number of children that is not negative, found {claimed}");
+            Err(report.broken(Rule::S5, place, message))
+        }
+    }
+}
+
+#[inline]
+fn read_metadata<S: Sink>(place: &Place<'_>, sink: &mut S, report: &mut Report<'_>) -> Result<Range> {
+    let Some(raw) = place.view.metadata() else { return Ok(Range::EMPTY) };
+    match measure(raw) {
+        Ok(0) => Ok(Range::EMPTY),
+        Ok(size) => sink.bytes(raw.take(size)).map_err(|full| place.full(full, report)),
+        Err(fault) => {
+            let message =
+                format_args!("expected {}, found {} at byte {}", fault.expected, fault.found, fault.at);
+            Err(report.broken(Rule::S3, place, message))
+        }
+    }
+}
