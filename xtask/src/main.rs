@@ -9,6 +9,7 @@
 )]
 
 mod abi;
+mod bench;
 mod c_items;
 mod c_programs;
 mod cargo_checks;
@@ -46,6 +47,8 @@ cargo xtask COMMAND
 
   demo                        build, install and demonstrate the library
   test [--only PART] [--list] everything that is tested; --only may be repeated
+  bench [--rounds N]          the benchmarks beside nanoarrow, as a table
+  bench --gate                instructions and allocations against benches/gates.txt
   setup                       install the tools and packages that the tests need, below target/tools
   layers                      the order of the core's folders, and where unsafe stands
   header [--write]            the public header against the source, and its comments
@@ -69,6 +72,12 @@ fn dispatch(args: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
     match words.as_slice() {
         ["demo"] => demo::run(workspace).map(|()| true),
+        ["bench"] => bench::measure(workspace, None).map(|()| true),
+        ["bench", "--rounds", n] => {
+            let rounds = n.parse().map_err(|_| USAGE.to_owned())?;
+            bench::measure(workspace, Some(rounds)).map(|()| true)
+        }
+        ["bench", "--gate"] => bench::show_gate(workspace),
         ["setup"] => tools::Tools::set_up(&workspace).map(|_| true),
         ["layers"] => only(&workspace, "layers"),
         ["header"] => only(&workspace, "header"),

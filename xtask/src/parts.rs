@@ -118,7 +118,6 @@ fn install(session: &mut Session) -> Result<Tally> {
         "lib/cmake/bowstring/bowstringConfig.cmake",
         "lib/cmake/bowstring/bowstringConfigVersion.cmake",
         "include/bowstring.h",
-        "include/bowstring.hpp",
         "include/bowstring/arrow_c_abi.h",
     ];
     let mut tally = Tally::default();
