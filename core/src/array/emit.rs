@@ -2,25 +2,25 @@
 
 use core::ffi::c_void;
 
+use super::nulls::derived_nulls;
 use super::walk::Span;
 use crate::abi::Device;
 use crate::device::is_cpu_readable;
 use crate::error::{Report, Result};
 use crate::tree::{Facts, Shape, Writer, ZEROES};
-use crate::types::{Extent, Format, Role, Type};
+use crate::types::{Extent, Format, Role, Type, TypeNode};
 
-/// What a tree that is to be written out looks like. Nodes are those of the type that it is written with.
+/// What a tree that is to be written out looks like. Nodes are those of the type that it is written with; a node's
+/// buffers start at `first` among all of them.
 pub(super) trait Parts {
     /// The numbers of node `i` as they are.
     fn facts(&self, i: usize) -> Facts;
-    /// The address of buffer `k` of node `i`, whose buffers start at `first` among all of them.
-    fn data(&self, i: usize, first: usize, k: usize) -> *const c_void;
-    /// The nulls of `span` of node `i`, counted if need be and possible, else -1.
-    fn nulls(&self, i: usize, first: usize, span: Span) -> i64;
-    /// What stands for NULL in the buffer of variadic sizes of node `i`, when the sizes are built.
-    fn built_sizes(&self, i: usize, first: usize, writer: &mut Writer) -> *const c_void;
-    /// Called for each buffer, so that its owner can be moved.
-    fn place(&self, i: usize, first: usize, k: usize, at: usize, writer: &mut Writer);
+    /// Copies the addresses of node `i`'s buffers.
+    fn copy_addresses(&self, i: usize, first: usize, to: &mut [*const c_void]);
+    /// Counts the nulls of `span` of node `i`, whose bitmap is there, or gives -1 when it may not be read.
+    fn count_nulls(&self, i: usize, first: usize, span: Span) -> i64;
+    /// Builds the sizes of the variadic buffers of node `i`, and says where they are; NULL when they are not to be built.
+    fn build_sizes(&self, i: usize, first: usize, writer: &mut Writer) -> *const c_void;
 }
 
 /// Writes `window` of the tree into a new block.
@@ -33,71 +33,84 @@ pub(super) fn emit(
     report: &mut Report<'_>,
 ) -> Result<Writer> {
     let mut writer = Writer::allocate(shape, report)?;
-    let root = Root::plan(parts, ty, window);
+    let nodes = ty.nodes();
     let is_cpu = is_cpu_readable(device);
+    let root_index = u32::try_from(ty.base()).unwrap_or(u32::MAX);
+    let mut pushed = false;
     let mut first = 0usize;
-    for (i, node) in ty.nodes().iter().enumerate() {
+    for (i, node) in nodes.iter().enumerate() {
         let raw = parts.facts(i);
         let n_buffers = usize::try_from(raw.n_buffers).unwrap_or(0);
-        let mut span = root.span(ty, i, &raw);
-        let missing_offsets = is_cpu
-            && span.length == 0
-            && node.layout.slots().get(1).is_some_and(|slot| slot.extent == Extent::RowsPlusOne)
-            && parts.data(i, first, 1).is_null();
-        if missing_offsets {
-            // There is nothing behind the offset, and the zero that takes the missing one's place is a lone one.
+        let mut span = Span { offset: raw.offset, length: raw.length };
+        if i == 0 {
+            span = window;
+        } else if pushed && node.parent == root_index {
+            span = Span { offset: raw.offset.wrapping_add(window.offset), length: window.length };
+        }
+        let addresses = writer.addresses(n_buffers);
+        parts.copy_addresses(i, first, addresses);
+        let null_count = match addresses.first() {
+            Some(validity) if !validity.is_null() && node.layout.has_validity() => {
+                let known = derived_nulls(raw.null_count, raw.length, span.length);
+                if known >= 0 { known } else { parts.count_nulls(i, first, span) }
+            }
+            _ if node.format == Format::Null => span.length,
+            _ => 0,
+        };
+        if i == 0 && node.format == Format::Struct && (window.offset == 0 || null_count == 0) {
+            // Consumers ignore or refuse the offset of a struct at the root, so it is pushed into the children wherever
+            // the struct's own nulls do not need it. Its bitmap would then start at the wrong bit.
+            pushed = true;
+            if let Some(validity) = addresses.first_mut().filter(|_| span.offset != 0) {
+                *validity = core::ptr::null();
+            }
             span.offset = 0;
         }
-        let null_count = parts.nulls(i, first, if i == 0 { window } else { span });
-        let facts = Facts { length: span.length, null_count, offset: span.offset, n_buffers: raw.n_buffers };
-        let at = writer.push_node(ty, i, &facts);
-        for k in 0..n_buffers {
-            let mut data = parts.data(i, first, k);
-            let role = node.layout.slot_of(k, n_buffers).map_or(Role::Data, |slot| slot.role);
-            if i == 0 && root.drops_validity {
-                data = core::ptr::null();
-            }
-            if data.is_null() && role == Role::VariadicSizes {
-                data = parts.built_sizes(i, first, &mut writer);
-            }
-            if data.is_null() && role != Role::Validity && is_cpu {
-                data = ZEROES.address();
-            }
-            let place = at.saturating_add(k);
-            writer.set_pointer(place, data);
-            parts.place(i, first, k, place, &mut writer);
+        if addresses.iter().skip(usize::from(node.layout.has_validity())).any(|address| address.is_null()) {
+            let gaps = Gaps { parts, node, i, first, n_buffers, is_cpu };
+            gaps.fill(&mut span, &mut writer);
         }
-        first = first.saturating_add(n_buffers);
+        let facts = Facts { length: span.length, null_count, offset: span.offset, n_buffers: raw.n_buffers };
+        writer.push_node(ty, nodes, i, &facts);
+        first = first.wrapping_add(n_buffers);
     }
     Ok(writer)
 }
 
-/// How the root's window is written.
-///
-/// Consumers ignore or refuse the offset of a struct, so it is pushed into the children wherever the struct's own nulls
-/// do not need it.
-struct Root {
-    window: Span,
-    pushed: bool,
-    drops_validity: bool,
+/// Buffers of a node that are NULL though they are no validity bitmaps.
+struct Gaps<'a, P> {
+    parts: &'a P,
+    node: &'a TypeNode,
+    i: usize,
+    first: usize,
+    n_buffers: usize,
+    is_cpu: bool,
 }
 
-impl Root {
-    fn plan(parts: &impl Parts, ty: &Type, window: Span) -> Self {
-        let is_struct = ty.root_node().format == Format::Struct;
-        let pushed = is_struct && (window.offset == 0 || parts.nulls(0, 0, window) == 0);
-        Self { window, pushed, drops_validity: pushed && window.offset != 0 }
-    }
-
-    fn span(&self, ty: &Type, i: usize, raw: &Facts) -> Span {
-        let is_child = ty.node(i).is_some_and(|node| node.parent as usize == ty.base() && i != 0);
-        match (i, self.pushed) {
-            (0, true) => Span { offset: 0, length: self.window.length },
-            (0, false) => self.window,
-            (_, true) if is_child => {
-                Span { offset: raw.offset.saturating_add(self.window.offset), length: self.window.length }
+impl<P: Parts> Gaps<'_, P> {
+    /// Puts in what stands for them: sizes that are built, and in CPU memory an address of zeroes.
+    #[cold]
+    fn fill(&self, span: &mut Span, writer: &mut Writer) {
+        for k in 0..self.n_buffers {
+            let Some(slot) = self.node.layout.slot_of(k, self.n_buffers) else { continue };
+            let now = writer.addresses_again(self.n_buffers).get(k);
+            if slot.role == Role::Validity || now.is_none_or(|address| !address.is_null()) {
+                continue;
             }
-            _ => Span { offset: raw.offset, length: raw.length },
+            let mut address = core::ptr::null();
+            if slot.role == Role::VariadicSizes {
+                address = self.parts.build_sizes(self.i, self.first, writer);
+            }
+            if address.is_null() && self.is_cpu {
+                address = ZEROES.address();
+                if slot.extent == Extent::RowsPlusOne {
+                    // There is nothing behind the offset, and the zero in the missing one's place is a lone one.
+                    span.offset = 0;
+                }
+            }
+            if let Some(to) = writer.addresses_again(self.n_buffers).get_mut(k) {
+                *to = address;
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use super::walk::Span;
 use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
 use crate::error::{Report, Result, Status};
 use crate::memory::{EventCell, Owner};
-use crate::tree::{Array, ExportedArray, Facts, Links, Shape, Writer};
+use crate::tree::{Array, ExportedArray, Facts, Links, Node, Shape, Writer};
 
 impl Array {
     /// The window as a device array: one allocation, which keeps this array alive until the last node is released.
@@ -20,7 +20,8 @@ impl Array {
         let shape = Shape { n_nodes: self.n_nodes(), n_pointers: self.n_buffers(), ..Shape::default() };
         let window = Span { offset: self.offset(), length: self.length() };
         let device = self.tree().device();
-        let writer = emit(&Shown(self), &ty, window, device, shape, report)?;
+        let nodes = self.tree().nodes().get(self.node()..).unwrap_or_default();
+        let writer = emit(&Shown { array: self, nodes }, &ty, window, device, shape, report)?;
         let links = Links { keep: Some(self.clone()), owner: Owner::NONE, event: EventCell::NONE };
         Ok(writer.finish(device, self.tree().place().event, links))
     }
@@ -50,30 +51,27 @@ impl Array {
 }
 
 /// The nodes of a window's subtree, counted from the window's own.
-struct Shown<'a>(&'a Array);
-
-impl Shown<'_> {
-    fn node(&self, i: usize) -> usize {
-        self.0.node().saturating_add(i)
-    }
+struct Shown<'a> {
+    array: &'a Array,
+    nodes: &'a [Node],
 }
 
 impl Parts for Shown<'_> {
+    #[inline]
     fn facts(&self, i: usize) -> Facts {
-        self.0.tree().facts(self.node(i)).unwrap_or(Facts::EMPTY)
+        self.nodes.get(i).map_or(Facts::EMPTY, Node::facts)
     }
 
-    fn data(&self, i: usize, _: usize, k: usize) -> *const c_void {
-        self.0.tree().buffer(self.node(i), k)
+    #[inline]
+    fn copy_addresses(&self, i: usize, _: usize, to: &mut [*const c_void]) {
+        self.array.tree().copy_addresses(self.array.node().wrapping_add(i), to);
     }
 
-    fn nulls(&self, i: usize, _: usize, span: Span) -> i64 {
-        self.0.count_if_readable(self.node(i), span)
+    fn count_nulls(&self, i: usize, _: usize, span: Span) -> i64 {
+        self.array.count_if_readable(self.array.node().wrapping_add(i), span)
     }
 
-    fn built_sizes(&self, _: usize, _: usize, _: &mut Writer) -> *const c_void {
+    fn build_sizes(&self, _: usize, _: usize, _: &mut Writer) -> *const c_void {
         core::ptr::null()
     }
-
-    fn place(&self, _: usize, _: usize, _: usize, _: usize, _: &mut Writer) {}
 }

@@ -11,7 +11,7 @@ use super::{Array, Facts};
 use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
 use crate::error::{Report, Result};
 use crate::memory::{Counted, CountedOps, EventCell, Owner, Plan, counts, event_at, this_copy};
-use crate::types::{NONE, Type};
+use crate::types::{NONE, Type, TypeNode};
 
 /// A live array of ours, released when it is dropped.
 #[derive(Debug)]
@@ -24,10 +24,12 @@ pub struct Shape {
     pub n_nodes: usize,
     /// Buffer pointers of all nodes.
     pub n_pointers: usize,
-    /// Whether every buffer has an owner of its own to count.
+    /// Whether buffers have owners of their own to count.
     pub has_entries: bool,
+    /// Whether the sizes of buffers are known.
+    pub has_sizes: bool,
     /// Sizes of variadic buffers that are built here.
-    pub n_sizes: usize,
+    pub n_built: usize,
 }
 
 /// What an exported block keeps alive.
@@ -51,6 +53,8 @@ pub struct Writer {
     next_pointer: usize,
     entries: *mut Entry,
     sizes: *mut i64,
+    built: *mut i64,
+    n_built: usize,
     shape: Shape,
     layout: Layout,
 }
@@ -62,18 +66,18 @@ pub(super) struct ExportNode {
     end: *mut ExportNode,
     /// The first buffer's entry; NULL in a block without entries.
     pub(super) entries: *mut Entry,
+    /// The first buffer's size; NULL in a block without sizes.
+    sizes: *const i64,
     pub(super) index: usize,
 }
 
 /// One buffer that was handed over, and who still uses it.
 #[repr(C)]
 pub(super) struct Entry {
-    pub(super) counted: Counted,
+    counted: Counted,
     block: *mut Block,
     count: AtomicUsize,
-    pub(super) size: i64,
     owner: ManuallyDrop<Owner>,
-    has_owner: bool,
 }
 
 pub(super) struct Block {
@@ -110,115 +114,159 @@ impl Drop for ExportedArray {
     }
 }
 
+impl ExportNode {
+    /// The size of buffer `k`, when it is known.
+    pub(super) fn size(&self, k: usize) -> Option<i64> {
+        if self.sizes.is_null() {
+            return None;
+        }
+        // SAFETY: a node's sizes lie one after the other, one a buffer, in the node's own block.
+        Some(unsafe { self.sizes.add(k).read() }).filter(|size| *size >= 0)
+    }
+}
+
 impl Writer {
     /// Memory for a block of that shape: one allocation.
     pub fn allocate(shape: Shape, report: &mut Report<'_>) -> Result<Self> {
         let mut plan = Plan::starting_with::<Block>();
+        let n_links = shape.n_nodes.saturating_sub(1);
         let nodes = plan.array::<ExportNode>(shape.n_nodes);
         let entries = plan.array::<Entry>(if shape.has_entries { shape.n_pointers } else { 0 });
-        let links = plan.array::<*mut ArrowArray>(shape.n_nodes);
+        let links = plan.array::<*mut ArrowArray>(n_links);
         let pointers = plan.array::<*const c_void>(shape.n_pointers);
-        let sizes = plan.array::<i64>(shape.n_sizes);
+        let sizes = plan.array::<i64>(if shape.has_sizes { shape.n_pointers } else { 0 });
+        let built = plan.array::<i64>(shape.n_built);
         let (memory, layout) = plan.allocate(report)?;
         // SAFETY: the plan gave each part a place within the block.
         unsafe {
             let at = |offset: usize| memory.as_ptr().add(offset);
+            let none: *mut u8 = core::ptr::null_mut();
             Ok(Self {
                 block: memory.cast(),
                 nodes: at(nodes).cast(),
                 next_link: at(links).cast(),
                 pointers: at(pointers).cast(),
                 next_pointer: 0,
-                entries: if shape.has_entries { at(entries).cast() } else { core::ptr::null_mut() },
-                sizes: at(sizes).cast(),
+                entries: if shape.has_entries { at(entries).cast() } else { none.cast() },
+                sizes: if shape.has_sizes { at(sizes).cast() } else { none.cast() },
+                built: at(built).cast(),
+                n_built: 0,
                 shape,
                 layout,
             })
         }
     }
 
-    /// Keeps `sizes` in the block and returns where they lie there.
-    pub fn keep_sizes(&mut self, sizes: impl Iterator<Item = i64>) -> *const c_void {
-        let start = self.sizes;
-        for size in sizes {
-            if self.shape.n_sizes == 0 {
-                break;
-            }
-            self.shape.n_sizes = self.shape.n_sizes.wrapping_sub(1);
-            // SAFETY: the shape counted how many sizes there is room for.
-            unsafe {
-                self.sizes.write(size);
-                self.sizes = self.sizes.add(1);
-            }
+    /// Keeps sizes of variadic buffers in the block and returns where they lie there.
+    pub fn build_sizes(&mut self, sizes: impl Iterator<Item = i64>) -> *const c_void {
+        // SAFETY: the shape counted how many sizes there is room for, and this is at most their end.
+        let start = unsafe { self.built.add(self.n_built) };
+        for size in sizes.take(self.shape.n_built.saturating_sub(self.n_built)) {
+            // SAFETY: as above.
+            unsafe { self.built.add(self.n_built).write(size) };
+            self.n_built = self.n_built.wrapping_add(1);
         }
         start.cast_const().cast()
     }
 
-    /// Adds the next node of the type, in its order, and returns where its buffers start among all of them.
-    pub fn push_node(&mut self, ty: &Type, i: usize, facts: &Facts) -> usize {
-        let first_pointer = self.next_pointer;
+    /// The list of the next node's buffer addresses, all NULL; fewer when the shape has not room for as many.
+    #[inline]
+    pub fn addresses(&mut self, n_buffers: usize) -> &mut [*const c_void] {
+        let n = n_buffers.min(self.shape.n_pointers.wrapping_sub(self.next_pointer));
+        // SAFETY: the shape counted how many pointers there is room for; they are written before they are read.
+        unsafe {
+            let first = self.pointers.add(self.next_pointer);
+            for k in 0..n {
+                first.add(k).write(core::ptr::null());
+            }
+            core::slice::from_raw_parts_mut(first, n)
+        }
+    }
+
+    /// The list that [`Writer::addresses`] gave last, as it is now.
+    pub fn addresses_again(&mut self, n_buffers: usize) -> &mut [*const c_void] {
+        let n = n_buffers.min(self.shape.n_pointers.wrapping_sub(self.next_pointer));
+        // SAFETY: the list was written when it was asked for first.
+        unsafe { core::slice::from_raw_parts_mut(self.pointers.add(self.next_pointer), n) }
+    }
+
+    /// Adds the next node of `ty`, number `i` in its order, whose addresses were asked for just now.
+    #[inline]
+    pub fn push_node(&mut self, ty: &Type, nodes: &[TypeNode], i: usize, facts: &Facts) {
+        let Some(node) = nodes.get(i) else { return };
         let n_buffers = usize::try_from(facts.n_buffers).unwrap_or(0);
-        let (Some(node), true) = (ty.node(i), i < self.shape.n_nodes) else { return first_pointer };
-        self.next_pointer = first_pointer.saturating_add(n_buffers).min(self.shape.n_pointers);
+        let first_pointer = self.next_pointer;
+        self.next_pointer = first_pointer.wrapping_add(n_buffers).min(self.shape.n_pointers);
         let first = ty.base();
+        let null: *mut u8 = core::ptr::null_mut();
         // SAFETY: the shape counted nodes, links and pointers of this very tree, and the block is not shared yet.
         unsafe {
+            let slot = self.nodes.add(i);
             let at = |absolute: u32| self.nodes.add((absolute as usize).wrapping_sub(first));
-            let children = self.next_link;
-            let n_children = node.n_children as usize;
-            for child in (0..n_children).filter_map(|k| ty.child_index(i, k)) {
-                self.next_link.write(ExportNode::structure(self.nodes.add(child)));
-                self.next_link = self.next_link.add(1);
+            let mut children: *mut *mut ArrowArray = null.cast();
+            if node.n_children > 0 {
+                children = self.next_link;
+                let mut child = i.wrapping_add(1);
+                for _ in 0..node.n_children {
+                    self.next_link.write(ExportNode::structure(self.nodes.add(child)));
+                    self.next_link = self.next_link.add(1);
+                    let end = nodes.get(child).map_or(0, |node| node.subtree_end as usize);
+                    child = end.wrapping_sub(first);
+                }
             }
-            let null = core::ptr::null_mut();
-            let buffers = self.pointers.add(first_pointer);
             let dictionary = node.dictionary;
-            self.nodes.add(i).write(ExportNode {
+            slot.write(ExportNode {
                 array: ArrowArray {
                     length: facts.length,
                     null_count: facts.null_count,
                     offset: facts.offset,
                     n_buffers: facts.n_buffers,
                     n_children: i64::from(node.n_children),
-                    buffers: if n_buffers == 0 { core::ptr::null_mut() } else { buffers },
-                    children: if n_children == 0 { core::ptr::null_mut() } else { children },
-                    dictionary: if dictionary == NONE { null } else { ExportNode::structure(at(dictionary)) },
+                    buffers: if n_buffers == 0 { null.cast() } else { self.pointers.add(first_pointer) },
+                    children,
+                    dictionary: if dictionary == NONE {
+                        null.cast()
+                    } else {
+                        ExportNode::structure(at(dictionary))
+                    },
                     release: Some(release_array),
-                    private_data: self.nodes.add(i).cast(),
+                    private_data: slot.cast(),
                 },
                 block: self.block.as_ptr(),
                 end: at(node.subtree_end),
-                entries: if self.shape.has_entries { self.entries.add(first_pointer) } else { self.entries },
+                entries: if self.entries.is_null() { null.cast() } else { self.entries.add(first_pointer) },
+                sizes: if self.sizes.is_null() { null.cast() } else { self.sizes.add(first_pointer) },
                 index: i,
             });
         }
-        first_pointer
     }
 
-    /// Sets the address of buffer `at` of the tree.
-    pub fn set_pointer(&mut self, at: usize, data: *const c_void) {
-        if at < self.shape.n_pointers {
-            // SAFETY: the shape counted how many pointers there is room for.
-            unsafe { *self.pointers.add(at) = data };
-        }
-    }
-
-    /// Gives buffer `at` of the tree its owner.
-    pub fn set_entry(&mut self, at: usize, size: i64, owner: Owner) {
-        if !self.shape.has_entries || at >= self.shape.n_pointers {
+    /// Sets what is known of the sizes of all buffers, in their order; -1 is unknown.
+    pub fn set_sizes(&mut self, sizes: impl Iterator<Item = i64>) {
+        if self.sizes.is_null() {
             return;
         }
-        let has_owner = !owner.is_none();
-        let entry = Entry {
-            counted: Counted { ops: &ENTRY_OPS },
-            block: self.block.as_ptr(),
-            count: AtomicUsize::new(1),
-            size,
-            owner: ManuallyDrop::new(owner),
-            has_owner,
-        };
-        // SAFETY: the shape made room for an entry a pointer.
-        unsafe { self.entries.add(at).write(entry) };
+        for (at, size) in sizes.take(self.shape.n_pointers).enumerate() {
+            // SAFETY: the shape made room for a size a pointer.
+            unsafe { self.sizes.add(at).write(size) };
+        }
+    }
+
+    /// Gives all buffers their owners, in their order.
+    pub fn set_owners(&mut self, owners: impl Iterator<Item = Owner>) {
+        if self.entries.is_null() {
+            return;
+        }
+        for (at, owner) in owners.take(self.shape.n_pointers).enumerate() {
+            let entry = Entry {
+                counted: Counted { ops: &ENTRY_OPS },
+                block: self.block.as_ptr(),
+                count: AtomicUsize::new(1),
+                owner: ManuallyDrop::new(owner),
+            };
+            // SAFETY: the shape made room for an entry a pointer.
+            unsafe { self.entries.add(at).write(entry) };
+        }
     }
 
     /// Hands out the root. Every node, pointer and, where there are any, entry is set by now.
@@ -277,7 +325,7 @@ impl BlockNode<ArrowArray> for ExportNode {
             }
             let n = usize::try_from((*node).array.n_buffers).unwrap_or(0);
             for entry in (0..n).map(|k| (*node).entries.add(k)) {
-                if (*entry).has_owner {
+                if !(*entry).owner.is_none() {
                     let_owner_go(entry);
                 }
             }
@@ -375,7 +423,7 @@ unsafe fn retain_entry(counted: *const Counted) {
     unsafe {
         let block = (*entry).block;
         (*block).memory.fetch_add(1, Ordering::Relaxed);
-        let users = if (*entry).has_owner { &(*entry).count } else { &(*block).users };
+        let users = if (*entry).owner.is_none() { &(*block).users } else { &(*entry).count };
         users.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -385,10 +433,10 @@ unsafe fn release_entry(counted: *const Counted) {
     // SAFETY: the head is the entry's first member, and the reference that ends here kept it alive.
     unsafe {
         let block = (*entry).block;
-        if (*entry).has_owner {
-            let_owner_go(entry);
-        } else {
+        if (*entry).owner.is_none() {
             stop_using(block);
+        } else {
+            let_owner_go(entry);
         }
         forget_memory(block);
     }

@@ -18,21 +18,27 @@ pub enum Need {
 /// What `slot` needs in an array of `length` values behind `offset` others, with `n_variadic` variadic buffers.
 ///
 /// The caller has checked that neither is negative and that their sum does not overflow.
+#[inline]
 pub fn need(slot: &Slot, offset: i64, length: i64, n_variadic: usize) -> Need {
-    let rows = offset.saturating_add(length).unsigned_abs();
+    let rows = offset.wrapping_add(length).cast_unsigned();
     let elements = match slot.extent {
-        Extent::Rows => Some(rows),
+        Extent::Rows => rows,
         // An empty array's lone offset is often missing and never trustworthy, so it is not asked for.
-        Extent::RowsPlusOne if length == 0 => Some(0),
-        Extent::RowsPlusOne => rows.checked_add(1),
-        Extent::VariadicCount => u64::try_from(n_variadic).ok(),
-        Extent::LastOffset if length == 0 => Some(0),
+        Extent::RowsPlusOne => {
+            if length == 0 {
+                0
+            } else {
+                rows.wrapping_add(1)
+            }
+        }
+        Extent::VariadicCount => n_variadic as u64,
+        Extent::LastOffset if length == 0 => 0,
         Extent::LastOffset => return Need::ByOffsets,
         Extent::VariadicSize => return Need::BySizes,
     };
-    let bits = elements.and_then(|n| n.checked_mul(slot.bits));
-    match bits.and_then(|bits| i64::try_from(bits.div_ceil(8)).ok()) {
-        Some(bytes) => Need::Bytes(bytes),
+    match elements.checked_mul(slot.bits) {
+        // So many bits are at most 2^61 bytes.
+        Some(bits) => Need::Bytes(bits.div_ceil(8).cast_signed()),
         None => Need::Overflow,
     }
 }

@@ -1,15 +1,16 @@
 //! Import: a foreign struct becomes a tree, checked without reading a buffer.
 
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicI64, Ordering};
 
 use super::export::{Block, own_node};
 use super::imported::{Draft, Made, Node, Source};
-use super::{Array, Facts, View, check_links, check_node};
-use crate::abi::{ArrayView, ArrowArray, ArrowDeviceArray, Device};
+use super::{Array, At, Facts, View};
+use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
 use crate::device::check_foreign;
-use crate::error::{Report, Result, Rule, Status};
+use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::memory::{Owner, Place};
-use crate::types::{self, NONE, Type};
+use crate::types::{self, NONE, Role, Type, TypeNode};
 
 /// How a struct comes into the library.
 pub enum Import<'a> {
@@ -34,9 +35,7 @@ pub unsafe fn import(from: Import<'_>, ty: &Type, report: &mut Report<'_>) -> Re
     };
     // SAFETY: the pointer was just taken from a reference that outlives this call.
     let raw = unsafe { &*raw };
-    // SAFETY: as the caller promises.
-    let view = unsafe { ArrayView::new(raw) };
-    if view.is_released() {
+    if raw.release.is_none() {
         return Err(report.fail_at(
             Status::Released,
             Rule::M2,
@@ -46,10 +45,12 @@ pub unsafe fn import(from: Import<'_>, ty: &Type, report: &mut Report<'_>) -> Re
     }
     let device = check_foreign(device, event, report)?;
     let draft = Draft::allocate(ty.n_nodes(), 0, report)?;
-    let mut walk = Walk { ty, draft, n_buffers: 0, built: None, intact: true, borrowed: false };
-    walk.borrowed = matches!(from, Import::Borrow(..));
-    walk.node(view, 0, report)?;
-    walk.finish(from, Place { device, event }, report)
+    let borrowed = matches!(from, Import::Borrow(..));
+    let (nodes, base) = (ty.nodes(), ty.base());
+    let mut walk = Walk { ty, nodes, base, draft, n_buffers: 0, built: None, borrowed };
+    // SAFETY: as the caller promises.
+    unsafe { walk.node(raw, 0, report) }?;
+    Ok(walk.finish(from, Place { device, event }))
 }
 
 fn device_of(raw: &ArrowDeviceArray) -> Device {
@@ -58,112 +59,116 @@ fn device_of(raw: &ArrowDeviceArray) -> Device {
 
 struct Walk<'a> {
     ty: &'a Type,
+    nodes: &'a [TypeNode],
+    base: usize,
     draft: Draft,
     n_buffers: usize,
-    /// The block of ours that the root lies in, and the root's index there.
+    /// The block of ours that the root lies in and the root's number there, as long as every node so far is where that
+    /// block put it.
     built: Option<(*mut Block, usize)>,
-    /// Whether every node so far is where that block put it.
-    intact: bool,
     borrowed: bool,
 }
 
 impl Walk<'_> {
     /// Checks and notes one node and what is below it. A type's depth limits the recursion.
-    fn node(&mut self, view: ArrayView<'_>, index: usize, report: &mut Report<'_>) -> Result<()> {
-        let raw = view.raw();
-        let Some(node) = self.ty.node(index) else {
-            return Err(report.fail(Status::Internal, format_args!("expected node {index} in the type")));
-        };
-        self.check_shape(view, index, report)?;
-        let facts = Facts {
-            length: raw.length,
-            offset: raw.offset,
-            null_count: raw.null_count,
-            n_buffers: raw.n_buffers,
-        };
-        let skip = check_node(self.ty, index, &facts, true, |k| view.buffer(k), report)?;
-        let n_buffers = usize::try_from(raw.n_buffers).unwrap_or(0).saturating_sub(skip);
+    unsafe fn node(&mut self, raw: &ArrowArray, index: usize, report: &mut Report<'_>) -> Result<()> {
+        let Some(node) = self.nodes.get(index) else { return Err(internal(report)) };
+        let at = At { ty: self.ty, node, index };
+        // SAFETY: as the caller promises, here and below.
+        unsafe { self.note(raw, &at, report) }?;
+        let mut child_index = index.wrapping_add(1);
+        for i in 0..node.n_children as usize {
+            // SAFETY: the list of children was checked to be there and to have as many as the type.
+            let child = unsafe { raw.children.add(i).read().as_ref() };
+            let (Some(child), Some(child_node)) = (child, self.nodes.get(child_index)) else {
+                return Err(missing(self.ty, child_index, "child", report));
+            };
+            if child_node.n_children == 0 && child_node.dictionary == NONE {
+                let at = At { ty: self.ty, node: child_node, index: child_index };
+                // SAFETY: as above.
+                unsafe { self.note(child, &at, report) }?;
+            } else {
+                // SAFETY: as above.
+                unsafe { self.node(child, child_index, report) }?;
+            }
+            child_index = (child_node.subtree_end as usize).wrapping_sub(self.base);
+        }
+        if node.n_children > 0 {
+            let facts = facts_of(raw);
+            // SAFETY: every node below was written just now.
+            at.check_children(&facts, |i| unsafe { self.draft.get(i).facts() }, report)?;
+        }
+        if node.dictionary != NONE {
+            // SAFETY: the interface says that a dictionary is an array.
+            let Some(dictionary) = (unsafe { raw.dictionary.as_ref() }) else {
+                return Err(missing(self.ty, child_index, "dictionary", report));
+            };
+            // SAFETY: as above.
+            unsafe { self.node(dictionary, child_index, report) }?;
+        }
+        Ok(())
+    }
+
+    /// Checks one node by itself and writes it down.
+    #[inline(always)]
+    unsafe fn note(&mut self, raw: &ArrowArray, at: &At<'_>, report: &mut Report<'_>) -> Result<()> {
+        let node = at.node;
+        let fine = raw.release.is_some()
+            && raw.n_children == i64::from(node.n_children)
+            && (raw.n_children == 0 || !raw.children.is_null())
+            && (raw.n_buffers <= 0 || !raw.buffers.is_null())
+            && (raw.dictionary.is_null() || node.dictionary != NONE);
+        if !fine {
+            return Err(wrong_shape(raw, at, report));
+        }
+        let facts = facts_of(raw);
+        at.check_numbers(&facts, report)?;
+        let slots = node.layout.slots();
+        let mut count = slots.len();
+        let mut buffers: *const *const c_void = raw.buffers.cast_const();
+        if raw.n_buffers != count as i64 {
+            // SAFETY: the list of buffers is there when there are any.
+            (count, buffers) = unsafe { other_count(raw, at, report) }?;
+        }
+        let n_variadic = count.wrapping_sub(slots.len());
+        for (k, slot) in slots.iter().enumerate() {
+            // A view's last slot comes after its variadic buffers.
+            let place = if slot.role == Role::VariadicSizes { count.wrapping_sub(1) } else { k };
+            let needed = at.needed(slot, &facts, n_variadic, report)?.unwrap_or(0);
+            // SAFETY: the list has `count` pointers, and `place` is one of them.
+            if needed > 0 && unsafe { buffers.add(place).read() }.is_null() {
+                at.check_missing(slot, place, &facts, needed, report)?;
+            }
+        }
         // SAFETY: the struct is live for the whole call.
         let own = if self.borrowed { None } else { unsafe { own_node(raw) } };
-        if index == 0 {
+        if at.index == 0 {
             self.built = own.map(|own| (own.block, own.index));
+        } else if let Some((block, first)) = self.built {
+            let in_place =
+                own.is_some_and(|own| own.block == block && own.index == first.wrapping_add(at.index));
+            self.built = self.built.filter(|_| in_place);
         }
-        self.intact = self.intact
-            && match (self.built, own) {
-                (Some((block, first)), Some(own)) => {
-                    own.block == block && own.index == first.wrapping_add(index)
-                }
-                _ => false,
-            };
         let entry = Node {
             length: raw.length,
             offset: raw.offset,
             first_buffer: self.n_buffers,
-            n_buffers,
+            n_buffers: count,
             null_count: AtomicI64::new(raw.null_count),
-            // SAFETY: `skip` buffers were found in the list; without a list nothing is skipped.
-            buffers: unsafe { raw.buffers.add(skip) }.cast_const(),
-            entries: own.map_or(core::ptr::null_mut(), |own| own.entries),
+            buffers,
+            own: own.map_or(core::ptr::null(), core::ptr::from_ref),
         };
-        // SAFETY: the draft has room for every node of the type, and `index` is one.
-        unsafe { self.draft.set(index, entry) };
-        self.n_buffers = self.n_buffers.saturating_add(n_buffers);
-        let base = self.ty.base();
-        let mut child_index = index.saturating_add(1);
-        for i in 0..node.n_children as usize {
-            let Some(child) = view.child(i) else {
-                return Err(missing(self.ty, child_index, "child", report));
-            };
-            self.node(child, child_index, report)?;
-            let end = self.ty.node(child_index).map_or(0, |n| n.subtree_end as usize);
-            child_index = end.saturating_sub(base);
-        }
-        if node.dictionary != NONE {
-            let Some(dictionary) = view.dictionary() else {
-                return Err(missing(self.ty, child_index, "dictionary", report));
-            };
-            self.node(dictionary, child_index, report)?;
-        }
+        // SAFETY: the draft has room for every node of the type, and this is one.
+        unsafe { self.draft.set(at.index, entry) };
+        self.n_buffers = self.n_buffers.saturating_add(count);
         Ok(())
     }
 
-    fn check_shape(&self, view: ArrayView<'_>, index: usize, report: &mut Report<'_>) -> Result<()> {
-        let (raw, Some(node)) = (view.raw(), self.ty.node(index)) else { return Ok(()) };
-        let path = self.ty.path(index);
-        if view.is_released() {
-            let message = format_args!("expected a live array, found one that was released or moved out");
-            return Err(report.broken(Rule::A7, &path, message));
-        }
-        if raw.n_children != i64::from(node.n_children) {
-            let message = format_args!("expected {} children, found {}", node.n_children, raw.n_children);
-            return Err(report.broken(Rule::A7, &path, message));
-        }
-        if raw.n_children > 0 && raw.children.is_null() {
-            let message = format_args!("expected a list of {} children, found NULL", raw.n_children);
-            return Err(report.broken(Rule::A7, &path, message));
-        }
-        if node.dictionary == NONE && !raw.dictionary.is_null() {
-            let message = format_args!("expected no dictionary, found one at {:p}", raw.dictionary);
-            return Err(report.broken(Rule::A7, &path, message));
-        }
-        if raw.n_buffers > 0 && raw.buffers.is_null() {
-            let message = format_args!("expected a list of {} buffers, found NULL", raw.n_buffers);
-            return Err(report.broken(Rule::A4, &path, message));
-        }
-        Ok(())
-    }
-
-    fn finish(self, from: Import<'_>, place: Place, report: &mut Report<'_>) -> Result<Array> {
-        let facts = |i| {
-            // SAFETY: every node was written by the walk, and `i` is one.
-            let node = unsafe { self.draft.get(i) };
-            let null_count = node.null_count.load(Ordering::Relaxed);
-            Facts { length: node.length, null_count, offset: node.offset, n_buffers: 0 }
-        };
-        check_links(self.ty, facts, report)?;
-        let root = facts(0);
+    fn finish(self, from: Import<'_>, place: Place) -> Array {
+        // SAFETY: every node was written by the walk.
+        let root = unsafe { self.draft.get(0).facts() };
         if let Some(shown) = self.shown_array() {
-            return Ok(self.show_again(&shown, from));
+            return self.show_again(&shown, from);
         }
         let (source, owner) = match from {
             Import::Move(raw) => {
@@ -193,12 +198,12 @@ impl Walk<'_> {
             view: View { node: 0, offset: root.offset, length: root.length, null_count: -1 },
         };
         // SAFETY: every node was written by the walk, and the source keeps what they point to.
-        Ok(unsafe { self.draft.finish(made) })
+        unsafe { self.draft.finish(made) }
     }
 
     /// The array that the struct is an export of, when it still is that export and is read as the same type.
     fn shown_array(&self) -> Option<Array> {
-        let (block, first) = self.built.filter(|_| self.intact)?;
+        let (block, first) = self.built?;
         // SAFETY: the struct is live, so its block is, and the block's array is not changed while it is.
         let shown = unsafe { (*block).keep.as_ref() }?;
         let ty = shown.tree().ty().at(shown.node())?;
@@ -242,7 +247,62 @@ impl Walk<'_> {
     }
 }
 
+fn facts_of(raw: &ArrowArray) -> Facts {
+    Facts { length: raw.length, null_count: raw.null_count, offset: raw.offset, n_buffers: raw.n_buffers }
+}
+
+/// The number of buffers and their list, where the number is not that of the layout's fixed slots: views have any number,
+/// and older producers one too many.
 #[cold]
-fn missing(ty: &Type, index: usize, what: &str, report: &mut Report<'_>) -> crate::error::Failed {
+unsafe fn other_count(
+    raw: &ArrowArray,
+    at: &At<'_>,
+    report: &mut Report<'_>,
+) -> Result<(usize, *const *const c_void)> {
+    let facts = facts_of(raw);
+    if !at.is_legacy(facts.n_buffers) {
+        at.check_count(&facts, report)?;
+        return Ok((usize::try_from(facts.n_buffers).unwrap_or(0), raw.buffers.cast_const()));
+    }
+    // SAFETY: there is one buffer more than the layout's, so there is a first, and the list is there.
+    let validity = unsafe { raw.buffers.read() };
+    if !validity.is_null() {
+        let message = format_args!("expected no validity bitmap for this type, found one at {validity:p}");
+        return Err(report.broken(Rule::A8, &at.ty.path(at.index), message));
+    }
+    // SAFETY: as above.
+    Ok((at.node.layout.min_buffers(), unsafe { raw.buffers.add(1) }.cast_const()))
+}
+
+#[cold]
+fn wrong_shape(raw: &ArrowArray, at: &At<'_>, report: &mut Report<'_>) -> Failed {
+    let (path, node) = (at.ty.path(at.index), at.node);
+    if raw.release.is_none() {
+        let message = format_args!("expected a live array, found one that was released or moved out");
+        return report.broken(Rule::A7, &path, message);
+    }
+    if raw.n_children != i64::from(node.n_children) {
+        let message = format_args!("expected {} children, found {}", node.n_children, raw.n_children);
+        return report.broken(Rule::A7, &path, message);
+    }
+    if raw.n_children > 0 && raw.children.is_null() {
+        let message = format_args!("expected a list of {} children, found NULL", raw.n_children);
+        return report.broken(Rule::A7, &path, message);
+    }
+    if raw.n_buffers > 0 && raw.buffers.is_null() {
+        let message = format_args!("expected a list of {} buffers, found NULL", raw.n_buffers);
+        return report.broken(Rule::A4, &path, message);
+    }
+    let message = format_args!("expected no dictionary, found one at {:p}", raw.dictionary);
+    report.broken(Rule::A7, &path, message)
+}
+
+#[cold]
+fn internal(report: &mut Report<'_>) -> Failed {
+    report.fail(Status::Internal, format_args!("expected a node of the type, found none"))
+}
+
+#[cold]
+fn missing(ty: &Type, index: usize, what: &str, report: &mut Report<'_>) -> Failed {
     report.broken(Rule::A7, &ty.path(index), format_args!("expected a {what}, found NULL"))
 }

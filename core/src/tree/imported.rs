@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI64, AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
 
-use super::export::{Entry, event_handle, refer_to};
+use super::export::{ExportNode, event_handle, refer_to};
 use super::window::Window;
 use super::{Array, Facts, Need, Placement, View, need};
 use crate::abi::{ArrowDeviceArray, Device};
@@ -62,7 +62,20 @@ pub struct Node {
     pub n_buffers: usize,
     pub(super) null_count: AtomicI64,
     pub(super) buffers: *const *const c_void,
-    pub(super) entries: *mut Entry,
+    /// The node of ours that the struct is, NULL when its producer is somebody else.
+    pub(super) own: *const ExportNode,
+}
+
+impl Node {
+    /// The node's numbers.
+    pub fn facts(&self) -> Facts {
+        Facts {
+            length: self.length,
+            null_count: self.null_count.load(Ordering::Relaxed),
+            offset: self.offset,
+            n_buffers: self.n_buffers as i64,
+        }
+    }
 }
 
 /// Memory for a tree whose nodes are being written. Dropped early, it frees the memory and lets nothing go.
@@ -173,6 +186,20 @@ impl Tree {
         unsafe { core::slice::from_raw_parts(self.raw().nodes, self.ty().n_nodes()) }
     }
 
+    /// Copies the addresses of node `i`'s buffers, of which there are as many as `to` has room for.
+    #[inline]
+    pub fn copy_addresses(&self, i: usize, to: &mut [*const c_void]) {
+        match self.nodes().get(i) {
+            Some(node) if node.n_buffers == to.len() => {
+                for (k, to) in to.iter_mut().enumerate() {
+                    // SAFETY: the producer's list has `n_buffers` pointers and lives as long as the tree.
+                    *to = unsafe { node.buffers.add(k).read() };
+                }
+            }
+            _ => to.fill(core::ptr::null()),
+        }
+    }
+
     /// Number of buffers of all nodes.
     pub fn n_buffers(&self) -> usize {
         self.raw().n_buffers
@@ -223,22 +250,22 @@ impl Tree {
     /// Readable bytes of buffer `k` of node `i`, -1 when nobody has said and it cannot be derived.
     pub fn size(&self, i: usize, k: usize) -> i64 {
         let (Some(node), Some(slot)) = (self.nodes().get(i), self.slot(i, k)) else { return -1 };
+        let built = slot.role == Role::VariadicSizes;
         let sizes = self.raw().sizes;
-        if !sizes.is_null() {
+        if !sizes.is_null() && !built {
             // SAFETY: the table has one size a buffer.
             let known = unsafe { sizes.add(node.first_buffer.wrapping_add(k)).read() };
             if known >= 0 {
                 return known;
             }
         }
-        if !node.entries.is_null() {
-            // SAFETY: a node's entries lie one after the other, one a buffer, and live as long as the tree.
-            let known = unsafe { (*node.entries.add(k)).size };
-            if known >= 0 {
-                return known;
-            }
+        // SAFETY: a node of ours that the tree shows lives as long as the tree.
+        if let Some(own) = unsafe { node.own.as_ref() }
+            && let Some(known) = own.size(k).filter(|_| !built)
+        {
+            return known;
         }
-        if self.buffer(i, k).is_null() && slot.role != Role::VariadicSizes {
+        if self.buffer(i, k).is_null() && !built {
             return 0;
         }
         match need(&slot, node.offset, node.length, node.n_buffers.saturating_sub(3)) {
@@ -262,16 +289,17 @@ impl Tree {
     /// Who keeps buffer `k` of node `i` alive, and the address of its event: its own owner where the library knows it,
     /// else the whole tree.
     pub fn owner_of(&self, i: usize, k: usize) -> (Owner, *mut c_void) {
-        let entries = self.nodes().get(i).map_or(core::ptr::null_mut(), |node| node.entries);
-        if self.raw().owned || entries.is_null() {
+        // SAFETY: a node of ours that the tree shows lives as long as the tree.
+        let own = self.nodes().get(i).and_then(|node| unsafe { node.own.as_ref() });
+        let Some(own) = own.filter(|own| !self.raw().owned && !own.entries.is_null()) else {
             let reference = self.clone();
             let counted = &raw const reference.raw().counted;
             core::mem::forget(reference);
             // SAFETY: the tree lives, and the count of the forgotten handle is handed over.
             return (unsafe { Owner::reference(counted) }, self.place().event);
-        }
-        // SAFETY: the tree holds the live node that the entry belongs to.
-        unsafe { refer_to(entries.add(k)) }
+        };
+        // SAFETY: the tree holds the live node that the entry belongs to, and the node has an entry a buffer.
+        unsafe { refer_to(own.entries.add(k)) }
     }
 
     /// Buffer `k` of node `i`, which stays alive on its own.

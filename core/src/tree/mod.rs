@@ -18,7 +18,7 @@ pub use extent::{Need, need};
 pub use import::{Import, import};
 pub use imported::{Node, Tree};
 pub use placement::{Placement, PlacementParts};
-pub use rules::{Facts, check_links, check_node, role_name};
+pub use rules::{At, Facts, counts_no_nulls, role_name};
 pub use schema::{ExportedSchema, export_schema};
 pub use window::{Array, View};
 

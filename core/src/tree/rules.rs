@@ -1,9 +1,9 @@
 //! The structural rules: what can be told of a node without reading a buffer. Import and from_buffers share them.
-
-use core::ffi::c_void;
+//!
+//! The checks are written for the case that all is well; what went wrong is found out in functions of their own.
 
 use super::{Need, need};
-use crate::error::{Failed, Report, Result, Rule};
+use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::types::{Format, Role, Slot, Type, TypeNode};
 
 /// The numbers of one node, as `ArrowArray` has them. The layout is frozen.
@@ -30,124 +30,188 @@ impl Facts {
 /// The most buffers that a node may have: a view names its buffer by a 32-bit index.
 const MAX_BUFFERS: i64 = (1 << 31) + 3;
 
-/// Checks one node against rules A1 to A5 and A8, and returns how many leading buffers to pass over.
-///
-/// `lenient` accepts what older producers emit: a NULL validity buffer in front of a union's or null array's own.
-pub fn check_node(
-    ty: &Type,
-    index: usize,
-    facts: &Facts,
-    lenient: bool,
-    buffer: impl Fn(usize) -> *const c_void,
-    report: &mut Report<'_>,
-) -> Result<usize> {
-    let at = At { ty, index };
-    let Some(node) = ty.node(index) else { return Err(at.internal(report)) };
-    check_numbers(&at, node, facts, report)?;
-    let skip = check_count(&at, node, facts, lenient, &buffer, report)?;
-    let count = usize::try_from(facts.n_buffers).unwrap_or(0).saturating_sub(skip);
-    let slots = node.layout.slots();
-    let n_variadic = count.saturating_sub(slots.len());
-    for (k, slot) in slots.iter().enumerate() {
-        // A view's last slot comes after its variadic buffers.
-        let place = if slot.role == Role::VariadicSizes { count.saturating_sub(1) } else { k };
-        let needed = match need(slot, facts.offset, facts.length, n_variadic) {
-            Need::Overflow => return Err(at.too_large(slot, facts, report)),
-            Need::Bytes(bytes) => bytes,
-            Need::ByOffsets | Need::BySizes => 0,
-        };
-        if needed > 0 && buffer(place.saturating_add(skip)).is_null() {
-            check_missing(&at, slot, place, facts, needed, lenient, report)?;
-        }
-    }
-    Ok(skip)
+/// A node of a type, and its number there.
+#[derive(Debug, Clone, Copy)]
+pub struct At<'a> {
+    /// The type.
+    pub ty: &'a Type,
+    /// The node.
+    pub node: &'a TypeNode,
+    /// The node's number in the type.
+    pub index: usize,
 }
 
-/// Checks what a node's children must be for it, by rules B4 and B7. `facts` gives the numbers of any node.
-pub fn check_links(ty: &Type, facts: impl Fn(usize) -> Facts, report: &mut Report<'_>) -> Result<()> {
-    for (index, node) in ty.nodes().iter().enumerate() {
-        let per_row = match node.format {
-            Format::Struct | Format::SparseUnion => 1,
-            Format::FixedSizeList(size) => i64::from(size),
-            Format::RunEndEncoded => {
-                check_run_ends(ty, index, &facts, report)?;
-                continue;
-            }
-            _ => continue,
-        };
-        let own = facts(index);
-        let needed = own.offset.checked_add(own.length).and_then(|rows| rows.checked_mul(per_row));
-        let n_children = usize::try_from(node.n_children).unwrap_or(0);
-        for child in (0..n_children).filter_map(|i| ty.child_index(index, i)) {
-            let found = facts(child).length;
-            if needed.is_none_or(|needed| found < needed) {
-                return Err(report.broken(
-                    Rule::B4,
-                    &ty.path(child),
-                    format_args!(
-                        "expected at least ({} + {}) x {per_row} values for the parent's length and offset, found {found}",
-                        own.length, own.offset
-                    ),
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_run_ends(
-    ty: &Type,
-    index: usize,
-    facts: &impl Fn(usize) -> Facts,
-    report: &mut Report<'_>,
-) -> Result<()> {
-    let (Some(ends), Some(values)) = (ty.child_index(index, 0), ty.child_index(index, 1)) else {
-        return Ok(());
-    };
-    let (own, runs, lengths) = (facts(index), facts(ends), facts(values));
-    if runs.null_count > 0 {
-        return Err(report.broken(
-            Rule::B7,
-            &ty.path(ends),
-            format_args!("expected run ends without nulls, found a null count of {}", runs.null_count),
-        ));
-    }
-    if runs.length > lengths.length {
-        return Err(report.broken(
-            Rule::B7,
-            &ty.path(values),
-            format_args!(
-                "expected a value for each of {} run ends, found {} values",
-                runs.length, lengths.length
-            ),
-        ));
-    }
-    if own.length > 0 && runs.length == 0 {
-        return Err(report.broken(
-            Rule::B7,
-            &ty.path(ends),
-            format_args!("expected run ends up to {} + {}, found none", own.length, own.offset),
-        ));
-    }
-    Ok(())
-}
-
-/// The node that a fault is at.
-struct At<'a> {
-    ty: &'a Type,
-    index: usize,
+/// Whether arrays of this format have no nulls of their own: their children have them.
+pub fn counts_no_nulls(format: Format) -> bool {
+    matches!(format, Format::DenseUnion | Format::SparseUnion | Format::RunEndEncoded)
 }
 
 impl At<'_> {
+    /// Checks length, offset and null count, by rules A1 and A2.
+    #[inline]
+    pub fn check_numbers(&self, facts: &Facts, report: &mut Report<'_>) -> Result<()> {
+        let Facts { length, offset, null_count, .. } = *facts;
+        let fine = length >= 0
+            && offset >= 0
+            && offset.checked_add(length).is_some()
+            && (-1..=length).contains(&null_count)
+            && (null_count <= 0 || !counts_no_nulls(self.node.format));
+        if fine { Ok(()) } else { Err(self.wrong_numbers(facts, report)) }
+    }
+
+    /// Checks the number of buffers, by rule A3.
+    #[inline]
+    pub fn check_count(&self, facts: &Facts, report: &mut Report<'_>) -> Result<()> {
+        let least = self.least_buffers();
+        let more =
+            self.node.layout.is_variadic() && facts.n_buffers > least && facts.n_buffers <= MAX_BUFFERS;
+        if facts.n_buffers == least || more { Ok(()) } else { Err(self.wrong_count(facts, report)) }
+    }
+
+    /// Whether the node has one buffer more than its layout: older producers put a NULL validity buffer in front of a
+    /// union's or null array's own.
+    #[inline]
+    pub fn is_legacy(&self, n_buffers: i64) -> bool {
+        matches!(self.node.format, Format::Null | Format::DenseUnion | Format::SparseUnion)
+            && n_buffers == self.least_buffers().wrapping_add(1)
+    }
+
+    /// The bytes that a buffer has to have as far as the node's own numbers tell, by rule A1.
+    #[inline]
+    pub fn needed(
+        &self,
+        slot: &Slot,
+        facts: &Facts,
+        n_variadic: usize,
+        report: &mut Report<'_>,
+    ) -> Result<Option<i64>> {
+        match need(slot, facts.offset, facts.length, n_variadic) {
+            Need::Bytes(bytes) => Ok(Some(bytes)),
+            Need::ByOffsets | Need::BySizes => Ok(None),
+            Need::Overflow => Err(self.too_large(slot, facts, report)),
+        }
+    }
+
+    /// Says what is wrong with a buffer that is NULL though it has to have bytes, by rule A5; a validity bitmap has
+    /// to be there only when there are nulls.
+    #[inline]
+    pub fn check_missing(
+        &self,
+        slot: &Slot,
+        place: usize,
+        facts: &Facts,
+        needed: i64,
+        report: &mut Report<'_>,
+    ) -> Result<()> {
+        if needed == 0 || (slot.role == Role::Validity && facts.null_count <= 0) {
+            return Ok(());
+        }
+        Err(self.missing(slot, place, facts, needed, report))
+    }
+
+    /// Checks what the node's children must be for it, by rules B4 and B7. `length` gives the length of any node.
+    #[inline]
+    pub fn check_children(
+        &self,
+        facts: &Facts,
+        child_facts: impl Fn(usize) -> Facts,
+        report: &mut Report<'_>,
+    ) -> Result<()> {
+        let per_row = match self.node.format {
+            Format::Struct | Format::SparseUnion => 1,
+            Format::FixedSizeList(size) => i64::from(size),
+            Format::RunEndEncoded => return self.check_run_ends(facts, child_facts, report),
+            _ => return Ok(()),
+        };
+        let rows = facts.offset.wrapping_add(facts.length);
+        let needed = if per_row == 1 { Some(rows) } else { rows.checked_mul(per_row) };
+        let (nodes, base) = (self.ty.nodes(), self.ty.base());
+        let mut child = self.index.wrapping_add(1);
+        for _ in 0..self.node.n_children {
+            let found = child_facts(child).length;
+            if needed.is_none_or(|needed| found < needed) {
+                return Err(self.short_child(child, facts, per_row, found, report));
+            }
+            let end = nodes.get(child).map_or(0, |node| node.subtree_end as usize);
+            child = end.wrapping_sub(base);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn check_run_ends(
+        &self,
+        facts: &Facts,
+        child_facts: impl Fn(usize) -> Facts,
+        report: &mut Report<'_>,
+    ) -> Result<()> {
+        let children = (self.ty.child_index(self.index, 0), self.ty.child_index(self.index, 1));
+        let (Some(ends), Some(values)) = children else { return Ok(()) };
+        let (runs, lengths) = (child_facts(ends), child_facts(values));
+        if runs.null_count > 0 {
+            let message =
+                format_args!("expected run ends without nulls, found a null count of {}", runs.null_count);
+            return Err(report.broken(Rule::B7, &self.ty.path(ends), message));
+        }
+        if runs.length > lengths.length {
+            let (expected, found) = (runs.length, lengths.length);
+            let message =
+                format_args!("expected a value for each of {expected} run ends, found {found} values");
+            return Err(report.broken(Rule::B7, &self.ty.path(values), message));
+        }
+        if facts.length > 0 && runs.length == 0 {
+            let (length, offset) = (facts.length, facts.offset);
+            let message = format_args!("expected run ends up to {length} + {offset}, found none");
+            return Err(report.broken(Rule::B7, &self.ty.path(ends), message));
+        }
+        Ok(())
+    }
+
+    fn least_buffers(&self) -> i64 {
+        // A layout has at most three buffers.
+        self.node.layout.min_buffers() as i64
+    }
+
     #[cold]
     fn broken(&self, rule: Rule, report: &mut Report<'_>, message: core::fmt::Arguments<'_>) -> Failed {
         report.broken(rule, &self.ty.path(self.index), message)
     }
 
     #[cold]
-    fn internal(&self, report: &mut Report<'_>) -> Failed {
-        let status = crate::error::Status::Internal;
-        report.fail(status, format_args!("expected a node {} in the type, found none", self.index))
+    fn wrong_numbers(&self, facts: &Facts, report: &mut Report<'_>) -> Failed {
+        let Facts { length, offset, null_count, .. } = *facts;
+        if length < 0 {
+            return self.broken(
+                Rule::A1,
+                report,
+                format_args!("expected a length of at least 0, found {length}"),
+            );
+        }
+        if offset < 0 {
+            return self.broken(
+                Rule::A1,
+                report,
+                format_args!("expected an offset of at least 0, found {offset}"),
+            );
+        }
+        if offset.checked_add(length).is_none() {
+            let message = format_args!("expected length + offset within 64 bits, found {length} + {offset}");
+            return self.broken(Rule::A1, report, message);
+        }
+        if !(-1..=length).contains(&null_count) {
+            let message =
+                format_args!("expected a null count from -1 to the length {length}, found {null_count}");
+            return self.broken(Rule::A2, report, message);
+        }
+        let message = format_args!("expected a null count of 0 for this type, found {null_count}");
+        self.broken(Rule::A2, report, message)
+    }
+
+    #[cold]
+    fn wrong_count(&self, facts: &Facts, report: &mut Report<'_>) -> Failed {
+        let (least, found) = (self.least_buffers(), facts.n_buffers);
+        let more = if self.node.layout.is_variadic() { " or more" } else { "" };
+        self.broken(Rule::A3, report, format_args!("expected {least}{more} buffers, found {found}"))
     }
 
     #[cold]
@@ -164,97 +228,45 @@ impl At<'_> {
             ),
         )
     }
-}
 
-fn check_numbers(at: &At<'_>, node: &TypeNode, facts: &Facts, report: &mut Report<'_>) -> Result<()> {
-    let Facts { length, offset, null_count, .. } = *facts;
-    if length < 0 {
-        return Err(at.broken(
-            Rule::A1,
-            report,
-            format_args!("expected a length of at least 0, found {length}"),
-        ));
-    }
-    if offset < 0 {
-        return Err(at.broken(
-            Rule::A1,
-            report,
-            format_args!("expected an offset of at least 0, found {offset}"),
-        ));
-    }
-    if offset.checked_add(length).is_none() {
-        let message = format_args!("expected length + offset within 64 bits, found {length} + {offset}");
-        return Err(at.broken(Rule::A1, report, message));
-    }
-    if null_count < -1 || null_count > length {
-        let message =
-            format_args!("expected a null count from -1 to the length {length}, found {null_count}");
-        return Err(at.broken(Rule::A2, report, message));
-    }
-    if null_count > 0 && counts_no_nulls(node.format) {
-        let message = format_args!("expected a null count of 0 for this type, found {null_count}");
-        return Err(at.broken(Rule::A2, report, message));
-    }
-    Ok(())
-}
-
-/// Whether arrays of this format have no nulls of their own: their children have them.
-pub(crate) fn counts_no_nulls(format: Format) -> bool {
-    matches!(format, Format::DenseUnion | Format::SparseUnion | Format::RunEndEncoded)
-}
-
-fn check_count(
-    at: &At<'_>,
-    node: &TypeNode,
-    facts: &Facts,
-    lenient: bool,
-    buffer: &impl Fn(usize) -> *const c_void,
-    report: &mut Report<'_>,
-) -> Result<usize> {
-    let least = i64::try_from(node.layout.min_buffers()).unwrap_or(i64::MAX);
-    let found = facts.n_buffers;
-    let variadic = node.layout.is_variadic();
-    if found == least || (variadic && found > least && found <= MAX_BUFFERS) {
-        return Ok(0);
-    }
-    let legacy = lenient && matches!(node.format, Format::Null | Format::DenseUnion | Format::SparseUnion);
-    if legacy && found == least.saturating_add(1) {
-        if buffer(0).is_null() {
-            return Ok(1);
+    #[cold]
+    fn missing(
+        &self,
+        slot: &Slot,
+        place: usize,
+        facts: &Facts,
+        needed: i64,
+        report: &mut Report<'_>,
+    ) -> Failed {
+        let (role, nulls) = (role_name(slot.role), facts.null_count);
+        if slot.role == Role::Validity {
+            let message = format_args!(
+                "expected a validity bitmap for a null count of {nulls}, found NULL in buffer {place}"
+            );
+            return self.broken(Rule::A5, report, message);
         }
-        let message = format_args!("expected no validity bitmap for this type, found one at {:p}", buffer(0));
-        return Err(at.broken(Rule::A8, report, message));
+        self.broken(
+            Rule::A5,
+            report,
+            format_args!("expected {needed} bytes of {role} in buffer {place}, found NULL"),
+        )
     }
-    let more = if variadic { " or more" } else { "" };
-    Err(at.broken(Rule::A3, report, format_args!("expected {least}{more} buffers, found {found}")))
-}
 
-fn check_missing(
-    at: &At<'_>,
-    slot: &Slot,
-    place: usize,
-    facts: &Facts,
-    needed: i64,
-    lenient: bool,
-    report: &mut Report<'_>,
-) -> Result<()> {
-    if slot.role == Role::Validity {
-        if facts.null_count <= 0 {
-            return Ok(());
-        }
+    #[cold]
+    fn short_child(
+        &self,
+        child: usize,
+        facts: &Facts,
+        per_row: i64,
+        found: i64,
+        report: &mut Report<'_>,
+    ) -> Failed {
+        let (length, offset) = (facts.length, facts.offset);
         let message = format_args!(
-            "expected a validity bitmap for a null count of {}, found NULL in buffer {place}",
-            facts.null_count
+            "expected at least ({length} + {offset}) x {per_row} values for the parent's length and offset, found {found}"
         );
-        return Err(at.broken(Rule::A5, report, message));
+        report.fail_at(Status::InvalidData, Rule::B4, &self.ty.path(child), message)
     }
-    // A producer that hands over buffers may leave the sizes of the variadic ones to the library.
-    if slot.role == Role::VariadicSizes && !lenient {
-        return Ok(());
-    }
-    let message =
-        format_args!("expected {needed} bytes of {} in buffer {place}, found NULL", role_name(slot.role));
-    Err(at.broken(Rule::A5, report, message))
 }
 
 /// The role as text.
