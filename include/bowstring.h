@@ -233,7 +233,8 @@ typedef struct BowstringPlacement {
     size_t struct_size;
     /// The device of every buffer; all zero is the CPU.
     struct BowstringDevice device;
-    /// Handle of the event to wait on before the buffers are read, by value; NULL when there is none.
+    /// The event to wait on before the buffers are read, NULL when there is none: the handle by value where the device's
+    /// events are handles (CUDA, ROCm, OpenCL, Vulkan, Metal), elsewhere the address of the event.
     void *event;
     /// Goes first to `destroy_event`.
     void *event_ctx;
@@ -243,7 +244,8 @@ typedef struct BowstringPlacement {
     struct BowstringSync record_on;
     /// Keeps the whole tree alive.
     void *owner;
-    /// Lets the owner go, once, from any thread, after the buffers' own owners; NULL when nobody needs to be told.
+    /// Lets the owner go, once, from any thread, after the owners of the buffers that are let go with it; NULL when nobody
+    /// needs to be told.
     void (*release_owner)(void *owner);
 } BowstringPlacement;
 
@@ -297,15 +299,16 @@ typedef struct BowstringBufferInfo {
     const void *data;
     /// Elements in the whole buffer, -1 when unknown.
     int64_t n_elements;
-    /// First element that the window shows.
+    /// First element that the window shows; 0 where only other buffers tell, as for the bytes of strings.
     int64_t first;
-    /// Number of elements that the window shows, -1 when unknown; one more than the length for offsets.
+    /// Number of elements that the window shows, one more than the length for offsets; where only other buffers tell,
+    /// all of them; -1 when unknown.
     int64_t count;
     /// Readable bytes from `data`, -1 when unknown.
     int64_t size_bytes;
     /// In buffers of bits, the bit within byte `first / 8` at which the window starts; else 0.
     int64_t bit_offset;
-    /// Where the buffer is.
+    /// Where the buffer is: on the array's device, but for sizes that the library built, which are in CPU memory.
     struct BowstringDevice device;
 } BowstringBufferInfo;
 
@@ -1062,7 +1065,7 @@ BowstringStatus bowstring_array_to_text(const struct BowstringArray *array,
 /// Ownership: on success the buffer owns the memory's owner and the placement's owner and event, and those members are
 /// NULL; the memory's owner is let go with the last handle, then the placement's, and the event is destroyed after them.
 /// On failure nothing was touched. The caller releases `*out`.
-/// Errors: INVALID_ARGUMENT for NULL arguments, a size below -1, NULL data with a size, or an event on a device that has
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, a size below -1, NULL data with a size, or an event on a device that has
 /// none; UNSUPPORTED for record_on without a backend; OUT_OF_MEMORY. Any thread may call it.
 BOWSTRING_API
 BowstringStatus bowstring_buffer_wrap(struct BowstringOwnedBuffer *memory,
@@ -1107,7 +1110,7 @@ BowstringStatus bowstring_buffer_info(const struct BowstringBuffer *buffer,
                                       struct BowstringBufferMemory *out,
                                       struct BowstringError *error);
 
-/// A part of a buffer: `length` bytes from `offset` on.
+/// A part of a buffer: `length` bytes from `offset` on. Where the buffer's size is unknown, the range is the caller's word.
 ///
 /// Ownership: the part keeps the same owner alive as the whole; the caller releases `*out`.
 /// Errors: INVALID_ARGUMENT for NULL arguments or a range outside the buffer, which is never clamped; OUT_OF_MEMORY.
@@ -1119,7 +1122,7 @@ BowstringStatus bowstring_buffer_slice(const struct BowstringBuffer *buffer,
                                        struct BowstringBuffer **out,
                                        struct BowstringError *error);
 
-/// Copies `n` bytes from `offset` on into CPU memory.
+/// Copies `n` bytes from `offset` on into CPU memory. Where the buffer's size is unknown, the range is the caller's word.
 ///
 /// Ownership: `dst` is the caller's; the buffer is borrowed for the call.
 /// Errors: INVALID_ARGUMENT for NULL arguments, an unknown sync mode, or a range outside the buffer; SYNC_REQUIRED when an

@@ -14,7 +14,9 @@ use bowstring_core::types::Type;
 use crate::buffer::BowstringBuffer;
 use crate::error::BowstringStatus;
 use crate::guard::{guard, guard_or};
-use crate::pointer::{array_of, check, check_count, disjoint, required, required_mut, slice_mut, type_of};
+use crate::pointer::{
+    array_of, check, check_count, disjoint, required, required_mut, reset_all, slice_mut, type_of,
+};
 use crate::raw::{Raw, reset};
 use crate::schema::{BowstringType, parse_schema, write_text};
 use crate::sized::{self, told_size, write_output};
@@ -284,15 +286,18 @@ unsafe fn reset_outs<T: Raw>(
     report: &mut Report<'_>,
 ) -> Result<()> {
     disjoint(out, out_schema, report)?;
-    if !out_schema.is_null() {
-        check(out_schema, "a schema to write to", report)?;
-        // SAFETY: the pointer was checked just now.
-        unsafe { reset(out_schema) };
+    // Each is reset whatever is wrong with the other.
+    // SAFETY: the pointers are checked right here.
+    unsafe {
+        if !out.is_null() && out.is_aligned() {
+            reset(out);
+        }
+        if !out_schema.is_null() && out_schema.is_aligned() {
+            reset(out_schema);
+        }
     }
     check(out, "an array to write to", report)?;
-    // SAFETY: the pointer was checked just now.
-    unsafe { reset(out) };
-    Ok(())
+    if out_schema.is_null() { Ok(()) } else { check(out_schema, "a schema to write to", report) }
 }
 
 fn schema_for(
@@ -456,21 +461,27 @@ pub unsafe extern "C" fn bowstring_array_device(
     error: *mut ErrorRecord,
 ) -> BowstringStatus {
     guard(error, |report| {
-        if !sync_event.is_null() {
-            check(sync_event, "a pointer to write to", report)?;
+        if !out.is_null() && out.is_aligned() {
             // SAFETY: the pointer was checked just now.
-            unsafe { sync_event.write(core::ptr::null_mut()) };
+            unsafe { out.write(Device { r#type: 0, id: 0 }) };
+        }
+        if !sync_event.is_null() {
+            // SAFETY: as the caller promises.
+            unsafe { reset_all([sync_event], report) }?;
+        }
+        if !out.is_null() {
+            check(out, "a device to write to", report)?;
         }
         // SAFETY: as the caller promises.
         let place = unsafe { array_of(array, report) }?.tree().place();
-        if !out.is_null() {
-            check(out, "a device to write to", report)?;
-            // SAFETY: the pointer was checked just now.
-            unsafe { out.write(place.device) };
-        }
-        if !sync_event.is_null() {
-            // SAFETY: the pointer was checked above.
-            unsafe { sync_event.write(place.event) };
+        // SAFETY: the pointers were checked above.
+        unsafe {
+            if !out.is_null() {
+                out.write(place.device);
+            }
+            if !sync_event.is_null() {
+                sync_event.write(place.event.address);
+            }
         }
         Ok(())
     })
@@ -672,7 +683,7 @@ pub unsafe extern "C" fn bowstring_array_with_owner(
             return Err(report.fail(Status::InvalidArgument, message));
         }
         derive(array, out, report, |array, report| {
-            Tree::derive(array, None, || Owner::new(owner, release_owner), report)
+            Tree::with_owner(array, || Owner::new(owner, release_owner).peeled(), report)
         })
     })
 }

@@ -6,13 +6,13 @@ use core::mem::ManuallyDrop;
 use bowstring_core::abi::{DEVICE_CPU, Device};
 use bowstring_core::device::{Sync, SyncMode, normalise};
 use bowstring_core::error::{ErrorRecord, Report, Result, Status};
-use bowstring_core::memory::{Buffer, OwnedBuffer, Place};
+use bowstring_core::memory::{Buffer, Event, OwnedBuffer, Place};
 use bowstring_core::tree::Placement;
 
 use crate::array::sync_or_none;
 use crate::error::BowstringStatus;
 use crate::guard::{guard, guard_or};
-use crate::pointer::{buffer_of, check, disjoint, required_mut, slice_mut};
+use crate::pointer::{buffer_of, check, check_count, disjoint, required_mut, reset_all};
 use crate::produce::placement_or;
 use crate::sized::{self, write_output};
 
@@ -47,7 +47,7 @@ unsafe impl sized::Sized for BowstringBufferMemory {
 /// Ownership: on success the buffer owns the memory's owner and the placement's owner and event, and those members are
 /// NULL; the memory's owner is let go with the last handle, then the placement's, and the event is destroyed after them.
 /// On failure nothing was touched. The caller releases `*out`.
-/// Errors: INVALID_ARGUMENT for NULL arguments, a size below -1, NULL data with a size, or an event on a device that has
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, a size below -1, NULL data with a size, or an event on a device that has
 /// none; UNSUPPORTED for record_on without a backend; OUT_OF_MEMORY. Any thread may call it.
 ///
 /// # Safety
@@ -65,6 +65,7 @@ pub unsafe extern "C" fn bowstring_buffer_wrap(
         disjoint(placement, out, report)?;
         // SAFETY: the pointer was checked just now.
         unsafe { out.write(core::ptr::null_mut()) };
+        disjoint(memory, placement, report)?;
         // SAFETY: as the caller promises.
         let memory = unsafe { required_mut(memory, "memory to wrap", report) }?;
         let mut everywhere = Placement::default();
@@ -76,11 +77,13 @@ pub unsafe extern "C" fn bowstring_buffer_wrap(
                 format_args!("expected memory with a size of -1 or more, found {size} bytes at {data:p}");
             return Err(report.fail(Status::InvalidArgument, message));
         }
-        let place = Place { device: placement.check(report)?.device, event: core::ptr::null_mut() };
-        let buffer = Buffer::with_cell(data, size, place, report, || {
+        let place = Place { device: placement.check(report)?.device, event: Event::NONE };
+        let parts = || {
             let (owner, event) = placement.take();
-            (memory.take_owner(), owner, event)
-        })?;
+            (memory.take_owner().peeled(), owner, event)
+        };
+        // SAFETY: the caller vouches for the memory.
+        let buffer = unsafe { Buffer::with_cell(data, size, place, report, parts) }?;
         // SAFETY: the pointer was checked above.
         unsafe { out.write(buffer.into_raw().cast()) };
         Ok(())
@@ -107,13 +110,8 @@ pub unsafe extern "C" fn bowstring_buffer_allocate(
     error: *mut ErrorRecord,
 ) -> BowstringStatus {
     guard(error, |report| {
-        check(out, "a handle to write to", report)?;
-        check(data, "a pointer to write to", report)?;
-        // SAFETY: the pointers were checked just now.
-        unsafe {
-            out.write(core::ptr::null_mut());
-            data.write(core::ptr::null_mut());
-        }
+        // SAFETY: as the caller promises.
+        unsafe { reset_all([out.cast(), data.cast()], report) }?;
         // SAFETY: as the caller promises.
         unsafe { sync_or_none(sync, report) }?.mode(report)?;
         let device = normalise(device, report)?;
@@ -189,14 +187,14 @@ pub unsafe extern "C" fn bowstring_buffer_info(
             data: buffer.data(),
             size_bytes: buffer.size(),
             device: buffer.place().device,
-            sync_event: buffer.place().event,
+            sync_event: buffer.place().event.address,
         };
         // SAFETY: as the caller promises.
         unsafe { write_output(out, info, report) }
     })
 }
 
-/// A part of a buffer: `length` bytes from `offset` on.
+/// A part of a buffer: `length` bytes from `offset` on. Where the buffer's size is unknown, the range is the caller's word.
 ///
 /// Ownership: the part keeps the same owner alive as the whole; the caller releases `*out`.
 /// Errors: INVALID_ARGUMENT for NULL arguments or a range outside the buffer, which is never clamped; OUT_OF_MEMORY.
@@ -224,7 +222,7 @@ pub unsafe extern "C" fn bowstring_buffer_slice(
     })
 }
 
-/// Copies `n` bytes from `offset` on into CPU memory.
+/// Copies `n` bytes from `offset` on into CPU memory. Where the buffer's size is unknown, the range is the caller's word.
 ///
 /// Ownership: `dst` is the caller's; the buffer is borrowed for the call.
 /// Errors: INVALID_ARGUMENT for NULL arguments, an unknown sync mode, or a range outside the buffer; SYNC_REQUIRED when an
@@ -248,9 +246,9 @@ pub unsafe extern "C" fn bowstring_buffer_read(
         let mode = unsafe { sync_or_none(sync, report) }?.mode(report)?;
         check_ready(&buffer, mode, report)?;
         let bytes = buffer.bytes(offset, n, report)?;
-        // SAFETY: as the caller promises.
-        let to = unsafe { slice_mut(dst.cast::<u8>(), bytes.len(), "memory to copy to", report) }?;
-        to.copy_from_slice(bytes);
+        check_count(dst.cast::<u8>(), bytes.len(), "memory to copy to", report)?;
+        // SAFETY: as the caller promises; the two may overlap.
+        unsafe { core::ptr::copy(bytes.as_ptr(), dst.cast::<u8>(), bytes.len()) };
         Ok(())
     })
 }
@@ -288,7 +286,7 @@ pub unsafe extern "C" fn bowstring_buffer_into_owned(
 }
 
 fn check_ready(buffer: &Buffer, mode: SyncMode, report: &mut Report<'_>) -> Result<()> {
-    if mode == SyncMode::None && !buffer.place().event.is_null() {
+    if mode == SyncMode::None && buffer.place().event != Event::NONE {
         return Err(report.fail(
             Status::SyncRequired,
             format_args!("expected a sync mode that waits for the buffer's event, found NONE"),

@@ -30,6 +30,8 @@ pub(crate) fn guard(error: *mut ErrorRecord, body: impl FnOnce(&mut Report<'_>) 
 }
 
 fn report_into<'a>(error: *mut ErrorRecord) -> Report<'a> {
+    // A pointer that cannot lead to a record is none.
+    let error = if error.is_aligned() { error } else { core::ptr::null_mut() };
     // SAFETY: every function's contract says that `error` is NULL or leads to a record's memory.
     Report::into_memory(unsafe { error.cast::<MaybeUninit<ErrorRecord>>().as_mut() })
 }

@@ -83,6 +83,20 @@ pub(crate) fn check_count<T>(at: *const T, n: usize, name: &str, report: &mut Re
     check(at, name, report)
 }
 
+/// Sets pointers that are written to NULL, each of them whatever is wrong with the others.
+pub(crate) unsafe fn reset_all<const N: usize>(
+    outs: [*mut *mut c_void; N],
+    report: &mut Report<'_>,
+) -> Result<()> {
+    for out in outs {
+        if !out.is_null() && out.is_aligned() {
+            // SAFETY: the function's contract says that a pointer which is not NULL leads to a pointer's memory.
+            unsafe { out.write(core::ptr::null_mut()) };
+        }
+    }
+    outs.iter().try_for_each(|out| check(*out, "a pointer to write to", report))
+}
+
 /// Checks that something taken and something written do not share memory.
 pub(crate) fn disjoint<T, U>(taken: *const T, out: *const U, report: &mut Report<'_>) -> Result<()> {
     disjoint_bytes((taken.addr(), size_of::<T>()), (out.addr(), size_of::<U>()), report)

@@ -65,8 +65,8 @@ pub unsafe extern "C" fn bowstring_callback_scope_set(
     guard(error, |report| {
         // SAFETY: as the caller promises.
         unsafe { check_input(scope, report) }?;
-        // SAFETY: the pointer was checked just now.
-        scope::set(unsafe { &*scope }, report)
+        // SAFETY: the pointer was checked just now; the caller vouches for the functions.
+        unsafe { scope::set(&*scope, report) }
     })
 }
 

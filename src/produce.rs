@@ -60,6 +60,7 @@ pub unsafe extern "C" fn bowstring_device_array_from_buffers(
         disjoint(placement, out, report)?;
         // SAFETY: the pointer was checked, and the caller says that it leads to a struct's memory.
         unsafe { reset(out) };
+        disjoint_bytes((buffers.addr(), bytes), (placement.addr(), size_of::<Placement>()), report)?;
         // SAFETY: as the caller promises.
         let ty = unsafe { type_of(r#type, report) }?;
         // SAFETY: as the caller promises.

@@ -7,6 +7,7 @@ use bowstring_core::abi::{
     ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowDeviceArrayStream, ArrowSchema,
 };
 use bowstring_core::memory::scope;
+use bowstring_core::tree::{release_array_struct, release_schema_struct};
 
 use crate::guard::guard_or;
 
@@ -30,7 +31,7 @@ pub(crate) unsafe trait Raw: Sized {
 }
 
 macro_rules! raw {
-    ($type:ty, $($release:ident).+, $($base:ident)?) => {
+    ($type:ty, $($release:ident).+, $call:expr) => {
         // SAFETY: a zero function pointer is None, and so is released.
         unsafe impl Raw for $type {
             fn is_released(&self) -> bool {
@@ -40,22 +41,33 @@ macro_rules! raw {
                 self.$($release).+ = None;
             }
             unsafe fn call_release(this: *mut Self) {
-                // SAFETY: the caller has a live struct, whose release takes the struct itself.
-                unsafe {
-                    if let Some(release) = (*this).$($release).+ {
-                        scope::run(|| release((&raw mut (*this)$(.$base)?).cast()));
-                    }
-                }
+                // SAFETY: the caller has a live or released struct.
+                unsafe { ($call)(this) }
             }
         }
     };
 }
 
-raw!(ArrowSchema, release,);
-raw!(ArrowArray, release,);
-raw!(ArrowDeviceArray, array.release, array);
-raw!(ArrowArrayStream, release,);
-raw!(ArrowDeviceArrayStream, release,);
+raw!(ArrowSchema, release, |this| release_schema_struct(this));
+raw!(ArrowArray, release, |this| release_array_struct(this));
+raw!(ArrowDeviceArray, array.release, |this: *mut ArrowDeviceArray| release_array_struct(
+    &raw mut (*this).array
+));
+raw!(ArrowArrayStream, release, |this: *mut ArrowArrayStream| release_stream(this, (*this).release));
+raw!(ArrowDeviceArrayStream, release, |this: *mut ArrowDeviceArrayStream| release_stream(
+    this,
+    (*this).release
+));
+
+/// Calls a stream's release callback. One that the callback scope skips is leaked, and the stream is released all the same.
+unsafe fn release_stream<T: Raw>(this: *mut T, release: Option<unsafe extern "C" fn(*mut T)>) {
+    let Some(release) = release else { return };
+    // SAFETY: the caller has a live struct, whose release takes the struct itself.
+    if !scope::run(|| unsafe { release(this) }) {
+        // SAFETY: as above.
+        unsafe { (*this).forget() };
+    }
+}
 
 /// Makes the struct at `out` a released one, whatever was there.
 pub(crate) unsafe fn reset<T: Raw>(out: *mut T) {

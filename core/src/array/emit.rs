@@ -8,7 +8,7 @@ use crate::abi::Device;
 use crate::device::is_cpu_readable;
 use crate::error::{Report, Result};
 use crate::tree::{Facts, Shape, Writer, ZEROES};
-use crate::types::{Extent, Format, Role, Type, TypeNode};
+use crate::types::{Extent, Format, Role, Slot, Type, TypeNode};
 
 /// What a tree that is to be written out looks like. Nodes are those of the type that it is written with; a node's
 /// buffers start at `first` among all of them.
@@ -19,6 +19,8 @@ pub(super) trait Parts {
     fn copy_addresses(&self, i: usize, first: usize, to: &mut [*const c_void]);
     /// Counts the nulls of `span` of node `i`, whose bitmap is there, or gives -1 when it may not be read.
     fn count_nulls(&self, i: usize, first: usize, span: Span) -> i64;
+    /// Whether buffer `k` of node `i`, which is NULL, has no bytes as far as other buffers tell.
+    fn is_empty(&self, i: usize, k: usize, slot: &Slot) -> bool;
     /// Builds the sizes of the variadic buffers of node `i`, and says where they are; NULL when they are not to be built.
     fn build_sizes(&self, i: usize, first: usize, writer: &mut Writer) -> *const c_void;
 }
@@ -66,9 +68,13 @@ pub(super) fn emit(
             }
             span.offset = 0;
         }
+        if span.length == 0 {
+            // An offset into nothing is legal, and refused by some.
+            span.offset = 0;
+        }
         if addresses.iter().skip(usize::from(node.layout.has_validity())).any(|address| address.is_null()) {
             let gaps = Gaps { parts, node, i, first, n_buffers, is_cpu };
-            gaps.fill(&mut span, &mut writer);
+            gaps.fill(&mut writer);
         }
         let facts = Facts { length: span.length, null_count, offset: span.offset, n_buffers: raw.n_buffers };
         writer.push_node(ty, nodes, i, &facts);
@@ -90,7 +96,7 @@ struct Gaps<'a, P> {
 impl<P: Parts> Gaps<'_, P> {
     /// Puts in what stands for them: sizes that are built, and in CPU memory an address of zeroes.
     #[cold]
-    fn fill(&self, span: &mut Span, writer: &mut Writer) {
+    fn fill(&self, writer: &mut Writer) {
         for k in 0..self.n_buffers {
             let Some(slot) = self.node.layout.slot_of(k, self.n_buffers) else { continue };
             let now = writer.addresses_again(self.n_buffers).get(k);
@@ -101,12 +107,9 @@ impl<P: Parts> Gaps<'_, P> {
             if slot.role == Role::VariadicSizes {
                 address = self.parts.build_sizes(self.i, self.first, writer);
             }
-            if address.is_null() && self.is_cpu {
+            let told = matches!(slot.extent, Extent::LastOffset | Extent::VariadicSize);
+            if address.is_null() && self.is_cpu && (!told || self.parts.is_empty(self.i, k, &slot)) {
                 address = ZEROES.address();
-                if slot.extent == Extent::RowsPlusOne {
-                    // There is nothing behind the offset, and the zero in the missing one's place is a lone one.
-                    span.offset = 0;
-                }
             }
             if let Some(to) = writer.addresses_again(self.n_buffers).get_mut(k) {
                 *to = address;

@@ -6,8 +6,9 @@ use super::emit::{Parts, emit};
 use super::walk::Span;
 use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
 use crate::error::{Report, Result, Status};
-use crate::memory::{EventCell, Owner};
+use crate::memory::{Event, EventCell, Owner};
 use crate::tree::{Array, ExportedArray, Facts, Links, Node, Shape, Writer};
+use crate::types::Slot;
 
 impl Array {
     /// The window as a device array: one allocation, which keeps this array alive until the last node is released.
@@ -23,14 +24,14 @@ impl Array {
         let nodes = self.tree().nodes().get(self.node()..).unwrap_or_default();
         let writer = emit(&Shown { array: self, nodes }, &ty, window, device, shape, report)?;
         let links = Links { keep: Some(self.clone()), owner: Owner::NONE, event: EventCell::NONE };
-        Ok(writer.finish(device, self.tree().place().event, links))
+        Ok(writer.finish(device, self.tree().place().event.address, links))
     }
 
     /// The window as an array in CPU memory: the struct's device part says so, and may be left away.
     pub fn export_host(&self, sync: &Sync, report: &mut Report<'_>) -> Result<ExportedArray> {
         let mode = sync.mode(report)?;
         let device = self.tree().device();
-        if mode == SyncMode::None && !self.tree().place().event.is_null() {
+        if mode == SyncMode::None && self.tree().place().event != Event::NONE {
             return Err(report.fail(
                 Status::SyncRequired,
                 format_args!("expected a sync mode that waits for the array's event, found NONE"),
@@ -69,6 +70,10 @@ impl Parts for Shown<'_> {
 
     fn count_nulls(&self, i: usize, _: usize, span: Span) -> i64 {
         self.array.count_if_readable(self.array.node().wrapping_add(i), span)
+    }
+
+    fn is_empty(&self, i: usize, k: usize, slot: &Slot) -> bool {
+        self.array.is_told_empty(self.array.node().wrapping_add(i), k, slot)
     }
 
     fn build_sizes(&self, _: usize, _: usize, _: &mut Writer) -> *const c_void {

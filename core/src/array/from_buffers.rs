@@ -9,7 +9,7 @@ use crate::abi::Device;
 use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::kernels::{read_i32, read_i64};
 use crate::memory::OwnedBuffer;
-use crate::tree::{At, ExportedArray, Facts, Links, Placement, Shape, Writer, role_name};
+use crate::tree::{At, ExportedArray, Facts, LINE, Links, Placement, Shape, Writer, role_name};
 use crate::types::{Extent, Format, Role, Slot, Type, TypeNode};
 
 /// Builds a device array of `ty` from one set of numbers a node and one piece of memory a buffer, both depth first.
@@ -43,7 +43,7 @@ pub fn from_buffers(
     let given = Given { nodes, buffers, device };
     let mut writer = emit(&given, ty, root, place.device, shape, report)?;
     writer.set_sizes(buffers.iter().map(OwnedBuffer::size_bytes));
-    writer.set_owners(buffers.iter_mut().map(OwnedBuffer::take_owner));
+    writer.set_owners(buffers.iter_mut().map(|buffer| buffer.take_owner().peeled()));
     let (owner, event) = placement.take();
     let links = Links { keep: None, owner, event };
     Ok(writer.finish(place.device, core::ptr::null_mut(), links))
@@ -107,6 +107,9 @@ impl Given<'_> {
                 self.last_offset(at, facts, own, report)?;
             }
             if buffer.data().is_null() {
+                if buffer.size_bytes() > 0 {
+                    return Err(null_with_size(at, slot, place, buffer.size_bytes(), report));
+                }
                 // The sizes of variadic buffers may be left to the library.
                 if !is_last {
                     at.check_missing(slot, place, facts, needed, report)?;
@@ -148,13 +151,14 @@ impl Given<'_> {
                     ),
                 ));
             }
-            if buffer.data().is_null() && known > 0 {
-                let message = format_args!("expected {known} bytes of variadic buffer {k}, found NULL");
+            let byte = k.saturating_mul(size_of::<i64>());
+            let bytes = self.device.and_then(|device| sizes.host_bytes(device, byte, size_of::<i64>()));
+            let told = bytes.and_then(|bytes| read_i64(bytes, 0));
+            let bytes = told.unwrap_or(0).max(known);
+            if buffer.data().is_null() && bytes > 0 {
+                let message = format_args!("expected {bytes} bytes of variadic buffer {k}, found NULL");
                 return Err(report.broken(Rule::A5, &path, message));
             }
-            let byte = k.saturating_mul(size_of::<i64>());
-            let Some(device) = self.device else { continue };
-            let told = sizes.host_bytes(device, byte, size_of::<i64>()).and_then(|bytes| read_i64(bytes, 0));
             if let Some(told) = told
                 && (told < 0 || (known >= 0 && told > known))
             {
@@ -165,7 +169,7 @@ impl Given<'_> {
                 ));
             }
         }
-        Ok(if sizes.data().is_null() { given.len() } else { 0 })
+        Ok(if sizes.data().is_null() { given.len().next_multiple_of(LINE) } else { 0 })
     }
 
     /// What the offsets say at the end of the array, where they can be read, checked against the child that they point
@@ -199,6 +203,13 @@ impl Given<'_> {
         let message = format_args!("expected a last offset from 0 to the values' {values}, found {last}");
         Err(report.fail_at_row(Status::InvalidData, Rule::B1, &path, row, message))
     }
+}
+
+#[cold]
+fn null_with_size(at: &At<'_>, slot: &Slot, place: usize, size: i64, report: &mut Report<'_>) -> Failed {
+    let (role, path) = (role_name(slot.role), at.ty.path(at.index));
+    let message = format_args!("expected {size} bytes of {role} in buffer {place}, found NULL");
+    report.broken(Rule::A5, &path, message)
 }
 
 #[cold]
@@ -242,6 +253,11 @@ impl Parts for Given<'_> {
     fn count_nulls(&self, _: usize, first: usize, span: Span) -> i64 {
         let (Some(device), Some(validity)) = (self.device, self.buffers.get(first)) else { return -1 };
         counted_nulls(span, |at, n| validity.host_bytes(device, at, n)).unwrap_or(-1)
+    }
+
+    fn is_empty(&self, _: usize, _: usize, _: &Slot) -> bool {
+        // What is NULL and has bytes was refused.
+        true
     }
 
     fn build_sizes(&self, i: usize, first: usize, writer: &mut Writer) -> *const c_void {

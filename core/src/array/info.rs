@@ -64,15 +64,16 @@ pub struct BufferInfo {
     pub data: *const c_void,
     /// Elements in the whole buffer, -1 when unknown.
     pub n_elements: i64,
-    /// First element that the window shows.
+    /// First element that the window shows; 0 where only other buffers tell, as for the bytes of strings.
     pub first: i64,
-    /// Number of elements that the window shows, -1 when unknown; one more than the length for offsets.
+    /// Number of elements that the window shows, one more than the length for offsets; where only other buffers tell,
+    /// all of them; -1 when unknown.
     pub count: i64,
     /// Readable bytes from `data`, -1 when unknown.
     pub size_bytes: i64,
     /// In buffers of bits, the bit within byte `first / 8` at which the window starts; else 0.
     pub bit_offset: i64,
-    /// Where the buffer is.
+    /// Where the buffer is: on the array's device, but for sizes that the library built, which are in CPU memory.
     pub device: Device,
 }
 
@@ -129,7 +130,11 @@ impl Array {
                 let end = span.offset.saturating_add(span.length).saturating_add(1).min(n);
                 (n, span.offset.min(n), end.saturating_sub(span.offset).max(0))
             }
-            Extent::LastOffset | Extent::VariadicSize | Extent::VariadicCount => (whole, 0, whole),
+            Extent::VariadicCount => {
+                let n = i64::try_from(own.n_buffers.saturating_sub(3)).unwrap_or(i64::MAX);
+                (n, 0, n)
+            }
+            Extent::LastOffset | Extent::VariadicSize => (whole, 0, whole),
         };
         let is_null = tree.buffer(node, k).is_null();
         let is_packed = slot.bits == 1 && !is_null;
@@ -144,7 +149,7 @@ impl Array {
             count: if is_null && slot.role == Role::Validity { 0 } else { count },
             size_bytes: size,
             bit_offset: if is_packed { first & 7 } else { 0 },
-            device: tree.device(),
+            device: tree.device_of(node, k),
         })
     }
 }

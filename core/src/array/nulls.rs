@@ -4,6 +4,7 @@ use super::walk::Span;
 use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
 use crate::error::{Report, Result, Status};
 use crate::kernels::count_zeroes;
+use crate::memory::Event;
 use crate::tree::Array;
 use crate::types::Format;
 
@@ -44,7 +45,7 @@ impl Array {
         if is_cpu_readable(device) {
             return Err(report.fail(Status::Internal, format_args!("expected a readable validity bitmap")));
         }
-        if mode == SyncMode::None && !self.tree().place().event.is_null() {
+        if mode == SyncMode::None && self.tree().place().event != Event::NONE {
             return Err(report.fail(
                 Status::SyncRequired,
                 format_args!("expected a sync mode that waits for the array's event, found NONE"),

@@ -1,13 +1,14 @@
 //! Sizes that only a buffer's own contents tell: the ends of offsets, and the sizes of variadic buffers.
 
 use core::ffi::c_void;
+use core::fmt::Arguments;
 
 use super::from_buffers::read_offset;
 use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
-use crate::error::{Report, Result, Rule, Status};
-use crate::memory::Owner;
+use crate::error::{Failed, Report, Result, Rule, Status};
+use crate::memory::Event;
 use crate::tree::{Array, Need, Tree, need, role_name};
-use crate::types::{Extent, Format, Role};
+use crate::types::{Extent, Format, Role, Slot};
 
 /// Reads memory that the CPU may not touch: copies as many bytes as `into` has from the address, or says no with an
 /// error number.
@@ -18,7 +19,7 @@ impl Array {
     pub fn resolve_sizes(&self, sync: &Sync, report: &mut Report<'_>) -> Result<Array> {
         let mode = sync.mode(report)?;
         let device = self.tree().device();
-        if mode == SyncMode::None && !self.tree().place().event.is_null() {
+        if mode == SyncMode::None && self.tree().place().event != Event::NONE {
             return Err(report.fail(
                 Status::SyncRequired,
                 format_args!("expected a sync mode that waits for the array's event, found NONE"),
@@ -43,35 +44,39 @@ impl Array {
     }
 
     fn resolve(&self, mut read: Option<ReadMemory<'_>>, report: &mut Report<'_>) -> Result<Array> {
+        let shown = self.node()..self.node().saturating_add(self.n_nodes());
+        let mut reader = Reader { array: self, tree: self.tree(), read: &mut read };
+        // What the window does not show is not read.
+        let mut size = |i: usize, k: usize, report: &mut Report<'_>| {
+            if shown.contains(&i) { reader.size(i, k, report) } else { Ok(self.tree().size(i, k)) }
+        };
+        Tree::with_sizes(self, &mut size, report)
+    }
+}
+
+impl Array {
+    /// Whether a buffer that is NULL, and whose size only other buffers tell, has no bytes as far as the CPU can read that.
+    pub(super) fn is_told_empty(&self, node: usize, k: usize, slot: &Slot) -> bool {
         let tree = self.tree();
-        // Reading may fail, so it is done in full before anything is made: the first pass checks, the second fills in.
-        let mut reader = Reader { tree, read: &mut read };
-        for (i, node) in tree.nodes().iter().enumerate() {
-            for k in 0..node.n_buffers {
-                reader.size(i, k, report)?;
-            }
-        }
-        let mut failed = Ok(());
-        let mut quiet = Report::silent();
-        let mut size = |i: usize, k: usize| match reader.size(i, k, &mut quiet) {
-            Ok(size) => size,
-            Err(failure) => {
-                failed = Err(failure);
-                -1
+        let Some(own) = tree.nodes().get(node) else { return false };
+        let n_variadic = own.n_buffers.saturating_sub(3);
+        let (of, at, width) = match need(slot, own.offset, own.length, n_variadic) {
+            Need::Bytes(bytes) => return bytes == 0,
+            Need::Overflow => return false,
+            Need::BySizes => (own.n_buffers.saturating_sub(1), k.saturating_sub(2), size_of::<i64>()),
+            Need::ByOffsets => {
+                let width = tree.slot(node, 1).map_or(0, |slot| usize::try_from(slot.bits >> 3).unwrap_or(8));
+                let end = own.offset.saturating_add(own.length);
+                (1, usize::try_from(end).unwrap_or(usize::MAX), width)
             }
         };
-        let resolved = Tree::derive(self, Some(&mut size), || Owner::NONE, report)?;
-        match failed {
-            Ok(()) => Ok(resolved),
-            Err(failure) => {
-                Err(report
-                    .fail(failure.status(), format_args!("expected the same sizes twice, found others")))
-            }
-        }
+        let bytes = at.checked_mul(width).and_then(|at| tree.host_bytes(node, of, at, width));
+        bytes.and_then(|bytes| read_offset(bytes, width)) == Some(0)
     }
 }
 
 struct Reader<'a, 'b> {
+    array: &'a Array,
     tree: &'a Tree,
     read: &'a mut Option<ReadMemory<'b>>,
 }
@@ -86,14 +91,46 @@ impl Reader<'_, '_> {
             self.check_end(i, report)?;
         }
         let known = self.tree.size(i, k);
-        if known >= 0 {
+        let is_null = self.tree.buffer(i, k).is_null();
+        if known >= 0 && !is_null {
             return Ok(known);
         }
-        match need(&slot, node.offset, node.length, node.n_buffers.saturating_sub(3)) {
-            Need::ByOffsets => self.last_offset(i, report),
-            Need::BySizes => self.variadic(i, k, report),
-            Need::Bytes(bytes) => Ok(bytes),
-            Need::Overflow => Ok(-1),
+        let told = match need(&slot, node.offset, node.length, node.n_buffers.saturating_sub(3)) {
+            Need::ByOffsets => self.last_offset(i, report)?,
+            Need::BySizes => self.variadic(i, k, report)?,
+            Need::Bytes(bytes) => return Ok(if is_null { known.max(0) } else { bytes }),
+            Need::Overflow => return Ok(-1),
+        };
+        if is_null && told > 0 {
+            let role = role_name(slot.role);
+            let message = format_args!("expected {told} bytes of {role} in buffer {k}, found NULL");
+            return Err(self.broken(Rule::A5, i, report, message));
+        }
+        Ok(told)
+    }
+
+    #[cold]
+    fn broken(&self, rule: Rule, i: usize, report: &mut Report<'_>, message: Arguments<'_>) -> Failed {
+        self.failed(Status::InvalidData, rule, i, -1, report, message)
+    }
+
+    /// A failure at a node of the tree, whose path is told from the array's own node.
+    #[cold]
+    fn failed(
+        &self,
+        status: Status,
+        rule: Rule,
+        i: usize,
+        row: i64,
+        report: &mut Report<'_>,
+        message: Arguments<'_>,
+    ) -> Failed {
+        match self.array.ty() {
+            Some(ty) => {
+                let path = ty.path(i.saturating_sub(self.array.node()));
+                report.fail_at_row(status, rule, &path, row, message)
+            }
+            None => report.fail(status, message),
         }
     }
 
@@ -108,9 +145,9 @@ impl Reader<'_, '_> {
         let child = ty.child_index(i, 0).and_then(|child| self.tree.nodes().get(child));
         let values = child.map_or(0, |child| child.length);
         if last > values {
-            let row = self.tree.nodes().get(i).map_or(-1, |node| node.length);
+            let row = self.last_row(i);
             let message = format_args!("expected a last offset up to the values' {values}, found {last}");
-            return Err(report.fail_at_row(Status::InvalidData, Rule::B1, &ty.path(i), row, message));
+            return Err(self.failed(Status::InvalidData, Rule::B1, i, row, report, message));
         }
         Ok(())
     }
@@ -126,15 +163,15 @@ impl Reader<'_, '_> {
         let end = node.offset.saturating_add(node.length);
         let last = self.number(i, 1, end, width, report)?;
         if last < 0 {
-            return Err(report.fail_at_row(
-                Status::InvalidData,
-                Rule::B1,
-                &self.tree.ty().path(i),
-                node.length,
-                format_args!("expected a last offset of at least 0, found {last}"),
-            ));
+            let message = format_args!("expected a last offset of at least 0, found {last}");
+            return Err(self.failed(Status::InvalidData, Rule::B1, i, self.last_row(i), report, message));
         }
         Ok(last)
+    }
+
+    /// The row that an array's last offset ends.
+    fn last_row(&self, i: usize) -> i64 {
+        self.tree.nodes().get(i).map_or(-1, |node| node.length.saturating_sub(1))
     }
 
     fn variadic(&mut self, i: usize, k: usize, report: &mut Report<'_>) -> Result<i64> {
@@ -146,7 +183,7 @@ impl Reader<'_, '_> {
         if size < 0 {
             let message =
                 format_args!("expected a size of at least 0 for variadic buffer {which}, found {size}");
-            return Err(report.broken(Rule::B2, &self.tree.ty().path(i), message));
+            return Err(self.broken(Rule::B2, i, report, message));
         }
         Ok(size)
     }
@@ -157,7 +194,7 @@ impl Reader<'_, '_> {
         let Some(byte) = byte.filter(|_| !self.tree.buffer(i, k).is_null()) else {
             let role = self.tree.slot(i, k).map_or(Role::Data, |slot| slot.role);
             let message = format_args!("expected {} to read a size from, found NULL", role_name(role));
-            return Err(report.broken(Rule::A5, &self.tree.ty().path(i), message));
+            return Err(self.broken(Rule::A5, i, report, message));
         };
         let mut copy = [0u8; 8];
         let copy = copy.get_mut(..width).unwrap_or_default();

@@ -4,6 +4,7 @@ use core::fmt::{self, Write};
 
 use crate::device::device_name;
 use crate::error::Report;
+use crate::memory::Event;
 use crate::tree::{Array, role_name};
 use crate::types::Role;
 
@@ -34,7 +35,7 @@ impl Array {
                 if device_name(device.r#type) == "device" {
                     write!(out, " of type {}", device.r#type)?;
                 }
-                if !self.tree().place().event.is_null() {
+                if self.tree().place().event != Event::NONE {
                     out.write_str(", event pending or done")?;
                 }
             }

@@ -3,7 +3,7 @@
 mod place;
 mod sync;
 
-pub use place::{check_foreign, device_name, normalise, takes_events};
+pub use place::{check_foreign, device_name, has_event_handles, normalise, takes_events};
 pub use sync::{Sync, SyncMode};
 
 use crate::abi::{DEVICE_CPU, Device};

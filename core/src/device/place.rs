@@ -31,6 +31,23 @@ pub fn takes_events(device_type: ArrowDeviceType) -> bool {
     !matches!(device_type, DEVICE_CPU | DEVICE_VPI | DEVICE_WEBGPU | DEVICE_HEXAGON)
 }
 
+/// Whether an event of this device is a handle as large as a pointer, to which `sync_event` points.
+///
+/// Elsewhere the event is an object with an address of its own, or what its producer documents, and is never looked into.
+pub fn has_event_handles(device_type: ArrowDeviceType) -> bool {
+    matches!(
+        device_type,
+        DEVICE_CUDA
+            | DEVICE_CUDA_HOST
+            | DEVICE_CUDA_MANAGED
+            | DEVICE_ROCM
+            | DEVICE_ROCM_HOST
+            | DEVICE_OPENCL
+            | DEVICE_VULKAN
+            | DEVICE_METAL
+    )
+}
+
 /// The device that an argument means: all zero is the CPU, and the CPU's id is written as -1.
 pub fn normalise(device: Device, report: &mut Report<'_>) -> Result<Device> {
     if device.r#type == 0 && device.id == 0 {

@@ -7,8 +7,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
 
-use super::owner::event_at;
-use super::{Counted, CountedOps, EventCell, Owner, Plan, counts, this_copy};
+use super::{Counted, CountedOps, Event, EventCell, Kind, Owner, Plan, counts, mark};
 use crate::abi::{DEVICE_CPU, Device};
 use crate::error::{Report, Result, Status};
 
@@ -25,14 +24,14 @@ pub struct Buffer(NonNull<Block>);
 pub struct Place {
     /// The device that the memory lives on.
     pub device: Device,
-    /// Address of the event's handle, NULL when there is nothing to wait on.
-    pub event: *mut c_void,
+    /// What a reader waits on.
+    pub event: Event,
 }
 
 #[repr(C)]
 struct Block {
+    mark: *const u8,
     counted: Counted,
-    copy: *const u8,
     count: AtomicUsize,
     data: *const c_void,
     size: i64,
@@ -49,24 +48,28 @@ unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
 
-static OPS: CountedOps = CountedOps { retain, release, event };
+static OPS: CountedOps = CountedOps { retain, release, event, inner };
 
 impl Buffer {
     /// Wraps memory that somebody else keeps alive, under an event that somebody else keeps alive.
     ///
     /// The owner is made by `owner` only once nothing can fail any more.
-    pub fn try_new(
+    pub(crate) fn try_new(
         data: *const c_void,
         size: i64,
         place: Place,
         report: &mut Report<'_>,
         owner: impl FnOnce() -> Owner,
     ) -> Result<Self> {
-        Self::with_cell(data, size, place, report, || (owner(), Owner::NONE, EventCell::NONE))
+        // SAFETY: the crate makes buffers only of memory that a producer vouches for.
+        unsafe { Self::with_cell(data, size, place, report, || (owner(), Owner::NONE, EventCell::NONE)) }
     }
 
-    /// As [`Buffer::try_new`], with a further owner and then an event to let go after the first owner.
-    pub fn with_cell(
+    /// Wraps memory with an owner, a further owner and an event, which are let go in this order.
+    ///
+    /// # Safety
+    /// `data` leads to `size` bytes (any number when -1) at `place` until the owners and the event are let go.
+    pub unsafe fn with_cell(
         data: *const c_void,
         size: i64,
         place: Place,
@@ -75,12 +78,13 @@ impl Buffer {
     ) -> Result<Self> {
         let (memory, layout) = Plan::starting_with::<Block>().allocate(report)?;
         let block: NonNull<Block> = memory.cast();
+        let size = if data.is_null() { 0 } else { size };
         let (owner, further, cell) = parts();
         // SAFETY: the memory was just allocated for one block.
         unsafe {
             block.write(Block {
+                mark: mark(Kind::Buffer),
                 counted: Counted { ops: &OPS },
-                copy: this_copy(),
                 count: AtomicUsize::new(1),
                 data,
                 size,
@@ -90,9 +94,9 @@ impl Buffer {
                 cell: ManuallyDrop::new(cell),
                 layout,
             });
-            let address = (*block.as_ptr()).cell.address();
-            if !address.is_null() {
-                (*block.as_ptr()).place.event = address;
+            let event = (*block.as_ptr()).cell.event();
+            if event != Event::NONE {
+                (*block.as_ptr()).place.event = event;
             }
         }
         counts::BUFFERS.add();
@@ -118,7 +122,7 @@ impl Buffer {
             memory.cast::<Layout>().write(layout);
             memory.add(ALIGNMENT)
         };
-        let place = Place { device: Device::CPU, event: core::ptr::null_mut() };
+        let place = Place { device: Device::CPU, event: Event::NONE };
         let made = Self::try_new(data.as_ptr().cast(), length, place, report, || {
             // SAFETY: the memory was made above and is freed by this owner alone.
             unsafe { Owner::new(memory.as_ptr().cast(), Some(free_allocated)) }
@@ -145,12 +149,6 @@ impl Buffer {
         self.block().place
     }
 
-    /// The handle of the event that a reader waits on, NULL when there is none.
-    pub fn event(&self) -> *mut c_void {
-        // SAFETY: an event's address leads to its handle for as long as the buffer lives.
-        unsafe { event_at(self.place().event) }
-    }
-
     /// `length` bytes from `offset` on; the part keeps the whole alive.
     pub fn slice(&self, offset: i64, length: i64, report: &mut Report<'_>) -> Result<Self> {
         let at = self.range(offset, length, report)?;
@@ -173,24 +171,29 @@ impl Buffer {
             ));
         }
         let n = usize::try_from(length).unwrap_or(0);
-        if n == 0 || self.data().is_null() {
+        if n == 0 {
             return Ok(&[]);
         }
         // SAFETY: the memory is the CPU's, whoever made the buffer vouched for its size, and the range was checked.
         Ok(unsafe { core::slice::from_raw_parts(self.data().cast::<u8>().add(at), n) })
     }
 
-    /// What a part of this memory must keep, and the address of its event.
+    /// What a part of this memory must keep, and what its readers wait on.
     ///
     /// A part of a part keeps what the first part keeps, so that parts never form a chain.
-    fn keeper(&self) -> (Owner, *mut c_void) {
-        let alone = self.block().further.is_none() && self.block().cell.destroy.is_none();
-        let inner = if alone { self.block().owner.try_retain(self.event()) } else { None };
-        inner.unwrap_or_else(|| (self.clone().into_owner(), self.place().event))
+    fn keeper(&self) -> (Owner, Event) {
+        let alone = self.block().further.is_none() && self.block().cell.is_borrowed();
+        let inner = if alone { self.block().owner.try_retain(self.place().event) } else { None };
+        inner.unwrap_or_else(|| (self.clone().into_reference(), self.place().event))
+    }
+
+    /// What keeps this memory alive, as an owner: this reference, or what it passes on.
+    pub fn into_owner(self) -> Owner {
+        self.keeper().0
     }
 
     /// This reference, as an owner.
-    pub fn into_owner(self) -> Owner {
+    fn into_reference(self) -> Owner {
         let counted = &raw const self.block().counted;
         core::mem::forget(self);
         // SAFETY: the block lives, and the count of the forgotten handle is handed over.
@@ -210,7 +213,7 @@ impl Buffer {
     /// `raw` came from [`Buffer::into_raw`] of some copy of the library, and its count has not been let go.
     pub unsafe fn from_raw(raw: NonNull<c_void>) -> Option<ManuallyDrop<Self>> {
         let handle = ManuallyDrop::new(Self(raw.cast()));
-        (handle.block().copy == this_copy()).then_some(handle)
+        (handle.block().mark == mark(Kind::Buffer)).then_some(handle)
     }
 
     fn range(&self, offset: i64, length: i64, report: &mut Report<'_>) -> Result<usize> {
@@ -279,8 +282,9 @@ unsafe extern "C" fn free_allocated(memory: *mut c_void) {
 }
 
 unsafe fn handle_of(counted: *const Counted) -> ManuallyDrop<Buffer> {
-    // SAFETY: the head is the block's first member, and the caller's reference keeps the block alive.
-    ManuallyDrop::new(Buffer(unsafe { NonNull::new_unchecked(counted.cast_mut().cast()) }))
+    let ahead = core::mem::offset_of!(Block, counted);
+    // SAFETY: the head lies in a block, which the caller's reference keeps alive.
+    ManuallyDrop::new(Buffer(unsafe { NonNull::new_unchecked(counted.byte_sub(ahead).cast_mut().cast()) }))
 }
 
 unsafe fn retain(counted: *const Counted) {
@@ -293,7 +297,13 @@ unsafe fn release(counted: *const Counted) {
     drop(ManuallyDrop::into_inner(unsafe { handle_of(counted) }));
 }
 
-unsafe fn event(counted: *const Counted) -> *mut c_void {
+unsafe fn event(counted: *const Counted) -> Event {
     // SAFETY: as the caller promises.
     unsafe { handle_of(counted) }.place().event
+}
+
+unsafe fn inner(counted: *const Counted) -> Option<Owner> {
+    // SAFETY: as the caller promises.
+    let handle = unsafe { handle_of(counted) };
+    if handle.block().further.is_none() { handle.block().owner.again() } else { None }
 }

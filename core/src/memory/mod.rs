@@ -9,7 +9,7 @@ mod shared;
 
 pub use buffer::{ALIGNMENT, Buffer, Place};
 pub use counts::Live;
-pub use owner::{Counted, CountedOps, EventCell, OwnedBuffer, Owner, ReleaseOwner, event_at};
+pub use owner::{Counted, CountedOps, Event, EventCell, OwnedBuffer, Owner, ReleaseOwner};
 pub use plan::Plan;
 pub use scope::CallbackScope;
-pub use shared::{Parts, Room, Shared, this_copy};
+pub use shared::{Kind, Parts, Room, Shared, mark};

@@ -62,7 +62,7 @@ impl OwnedBuffer {
     }
 
     /// The `n` bytes from `at` on, when the memory is the CPU's and known to have them.
-    pub fn host_bytes(&self, device: Device, at: usize, n: usize) -> Option<&[u8]> {
+    pub(crate) fn host_bytes(&self, device: Device, at: usize, n: usize) -> Option<&[u8]> {
         let end = i64::try_from(at.checked_add(n)?).ok()?;
         let known = self.size_bytes < 0 || end <= self.size_bytes;
         if device.r#type != DEVICE_CPU || self.data.is_null() || !known {
@@ -110,22 +110,50 @@ impl Owner {
         self.release.is_none()
     }
 
-    /// A second reference to the same thing, when the owner is one of ours and so can be counted, and the address of
-    /// the event that a reader of its memory waits on, when that is `event`.
-    pub fn try_retain(&self, event: *mut c_void) -> Option<(Owner, *mut c_void)> {
-        if self.release.is_none_or(|release| release as usize != release_reference as *const () as usize) {
-            return None;
-        }
-        let counted: *const Counted = self.context.cast();
-        // SAFETY: our release function stands only beside a counted thing of ours, which this owner keeps alive, and
-        // with it the event.
+    /// A second reference to the same thing, when the owner is one of ours and so can be counted, and what a reader of its
+    /// memory waits on, when that is the same event as `event`.
+    pub fn try_retain(&self, event: Event) -> Option<(Owner, Event)> {
+        let counted = self.counted()?;
+        // SAFETY: the owner keeps the counted thing alive.
         unsafe {
-            let address = ((*counted).ops.event)(counted);
-            if event_at(address) != event {
+            let own = ((*counted).ops.event)(counted);
+            if own.identity != event.identity {
                 return None;
             }
             ((*counted).ops.retain)(counted);
-            Some((Owner::reference(counted), address))
+            Some((Owner::reference(counted), own))
+        }
+    }
+
+    /// What the owner leads to in the end, for something that shows no event of the things on the way.
+    ///
+    /// What is taken out of an array of ours and handed over again would otherwise grow by a link each time.
+    #[must_use]
+    pub fn peeled(self) -> Owner {
+        let mut owner = self;
+        loop {
+            // SAFETY: the owner keeps the counted thing alive.
+            let inner = owner.counted().and_then(|counted| unsafe { ((*counted).ops.inner)(counted) });
+            match inner {
+                Some(inner) => owner = inner,
+                None => return owner,
+            }
+        }
+    }
+
+    /// The thing of ours that the owner refers to. Such an owner can be counted again by whoever retains it.
+    fn counted(&self) -> Option<*const Counted> {
+        let ours = self.release? as usize == release_reference as *const () as usize;
+        ours.then_some(self.context.cast_const().cast())
+    }
+
+    /// A further reference, when the owner is one of ours.
+    pub fn again(&self) -> Option<Owner> {
+        let counted = self.counted()?;
+        // SAFETY: the owner keeps the counted thing alive.
+        unsafe {
+            ((*counted).ops.retain)(counted);
+            Some(Owner::reference(counted))
         }
     }
 
@@ -165,17 +193,10 @@ pub struct CountedOps {
     pub retain: unsafe fn(*const Counted),
     /// One reference less.
     pub release: unsafe fn(*const Counted),
-    /// Address of the event that a reader of this memory waits on, NULL when there is none.
-    pub event: unsafe fn(*const Counted) -> *mut c_void,
-}
-
-/// The event's handle at a stable address, NULL when there is no address.
-///
-/// # Safety
-/// A non-NULL address leads to a handle, as the Arrow C Device interface says of `sync_event`.
-pub unsafe fn event_at(address: *mut c_void) -> *mut c_void {
-    // SAFETY: as the caller promises; producers may place the handle at any address.
-    if address.is_null() { address } else { unsafe { address.cast::<*mut c_void>().read_unaligned() } }
+    /// What a reader of this memory waits on.
+    pub event: unsafe fn(*const Counted) -> Event,
+    /// A further reference to the thing of ours that this one only passes on, when it does.
+    pub inner: unsafe fn(*const Counted) -> Option<Owner>,
 }
 
 /// The one release function of owners that are references to something of ours.
@@ -187,33 +208,81 @@ unsafe extern "C" fn release_reference(counted: *mut c_void) {
     }
 }
 
-/// An event handed over by value: its handle has a stable address for as long as the cell lives.
-#[derive(Debug)]
-pub struct EventCell {
-    /// The handle, NULL when there is none.
-    pub handle: *mut c_void,
-    /// Goes first to `destroy`.
-    pub context: *mut c_void,
-    /// Destroys the event; NULL when somebody else does.
-    pub destroy: Option<unsafe extern "C" fn(context: *mut c_void, event: *mut c_void)>,
+/// An event as arrays show it: an address, and what tells it from other events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// What `sync_event` shows: NULL when there is nothing to wait on.
+    pub address: *mut c_void,
+    /// The handle at the address, or the address itself where the event is not a handle.
+    pub identity: *mut c_void,
 }
 
-// SAFETY: an event's handle may be waited on and destroyed by any thread; whoever hands it over promises that.
+impl Event {
+    /// Nothing to wait on.
+    pub const NONE: Event = Event { address: core::ptr::null_mut(), identity: core::ptr::null_mut() };
+
+    /// The event at an address that a producer shows. `is_handle` says whether a handle as large as a pointer lies there.
+    ///
+    /// # Safety
+    /// With `is_handle`, a non-NULL address leads to a handle.
+    pub unsafe fn at(address: *mut c_void, is_handle: bool) -> Event {
+        if address.is_null() || !is_handle {
+            return Event { address, identity: address };
+        }
+        // SAFETY: as the caller promises; producers may place the handle at any address.
+        Event { address, identity: unsafe { address.cast::<*mut c_void>().read_unaligned() } }
+    }
+}
+
+/// An event that was handed over: its handle has a stable address for as long as the cell lives.
+#[derive(Debug)]
+pub struct EventCell {
+    handle: *mut c_void,
+    context: *mut c_void,
+    destroy: Option<unsafe extern "C" fn(context: *mut c_void, event: *mut c_void)>,
+    is_handle: bool,
+}
+
+// SAFETY: an event may be waited on and destroyed by any thread; whoever hands it over promises that.
 unsafe impl Send for EventCell {}
 // SAFETY: as above.
 unsafe impl Sync for EventCell {}
 
 impl EventCell {
     /// No event.
-    pub const NONE: EventCell =
-        EventCell { handle: core::ptr::null_mut(), context: core::ptr::null_mut(), destroy: None };
+    pub const NONE: EventCell = EventCell {
+        handle: core::ptr::null_mut(),
+        context: core::ptr::null_mut(),
+        destroy: None,
+        is_handle: true,
+    };
 
-    /// Address of the handle, or NULL when there is no event.
-    pub fn address(&self) -> *mut c_void {
-        if self.handle.is_null() {
-            return core::ptr::null_mut();
-        }
-        core::ptr::from_ref(&self.handle).cast_mut().cast()
+    /// Takes over an event: a handle by value, or where `is_handle` is false, an event that has an address of its own.
+    ///
+    /// # Safety
+    /// `destroy` may be called once with `context` and `handle`, on any thread.
+    pub unsafe fn new(
+        handle: *mut c_void,
+        context: *mut c_void,
+        destroy: Option<unsafe extern "C" fn(context: *mut c_void, event: *mut c_void)>,
+        is_handle: bool,
+    ) -> Self {
+        Self { handle, context, destroy, is_handle }
+    }
+
+    /// The event as arrays show it, valid as long as the cell stays where it is.
+    pub fn event(&self) -> Event {
+        let address = if self.is_handle && !self.handle.is_null() {
+            core::ptr::from_ref(&self.handle).cast_mut().cast()
+        } else {
+            self.handle
+        };
+        Event { address, identity: self.handle }
+    }
+
+    /// Whether somebody else keeps the event alive.
+    pub fn is_borrowed(&self) -> bool {
+        self.destroy.is_none()
     }
 }
 

@@ -41,7 +41,10 @@ static ENTER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static LEAVE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Sets the process's scope, once.
-pub fn set(scope: &CallbackScope, report: &mut Report<'_>) -> Result<()> {
+///
+/// # Safety
+/// The scope's functions may be called from any thread until the process ends.
+pub unsafe fn set(scope: &CallbackScope, report: &mut Report<'_>) -> Result<()> {
     let (Some(enter), Some(leave)) = (scope.enter, scope.leave) else {
         return Err(report.fail(
             Status::InvalidArgument,
@@ -63,38 +66,42 @@ pub fn set(scope: &CallbackScope, report: &mut Report<'_>) -> Result<()> {
 
 /// Lets no new callback in, and waits for those that are running. Without a scope it does nothing.
 pub fn close() {
-    if STATE.compare_exchange(SCOPED, CLOSED, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-        return;
+    while STATE.load(Ordering::Acquire) == SETTING {
+        core::hint::spin_loop();
     }
+    let _ = STATE.compare_exchange(SCOPED, CLOSED, Ordering::SeqCst, Ordering::SeqCst);
     while INSIDE.load(Ordering::SeqCst) != 0 {
         std::thread::yield_now();
     }
 }
 
-/// Runs a foreign callback inside the scope, or skips and counts it when the scope is closed.
-pub fn run(callback: impl FnOnce()) {
+/// Runs a foreign callback inside the scope, or skips and counts it when the scope is closed. Says whether it ran.
+pub fn run(callback: impl FnOnce()) -> bool {
     if STATE.load(Ordering::Acquire) == OPEN {
-        return callback();
+        callback();
+        return true;
     }
-    run_scoped(callback);
+    run_scoped(callback)
 }
 
 #[cold]
-fn run_scoped(callback: impl FnOnce()) {
+fn run_scoped(callback: impl FnOnce()) -> bool {
     while STATE.load(Ordering::Acquire) == SETTING {
         core::hint::spin_loop();
     }
     // Counted before the state is read again: `close` changes the state first and then waits for the count, so one of
     // the two sees the other.
     INSIDE.fetch_add(1, Ordering::SeqCst);
-    if STATE.load(Ordering::SeqCst) == CLOSED || !is_alive() {
-        counts::LEAKED_CALLBACKS.add();
-    } else {
+    let runs = STATE.load(Ordering::SeqCst) != CLOSED && is_alive();
+    if runs {
         let token = enter();
         callback();
         leave(token);
+    } else {
+        counts::LEAKED_CALLBACKS.add();
     }
     INSIDE.fetch_sub(1, Ordering::SeqCst);
+    runs
 }
 
 fn is_alive() -> bool {

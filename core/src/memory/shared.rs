@@ -17,8 +17,9 @@ pub struct Shared<H, T> {
     items: core::marker::PhantomData<T>,
 }
 
+#[repr(C)]
 struct Block<H> {
-    copy: *const u8,
+    mark: *const u8,
     live: &'static Live,
     count: AtomicUsize,
     layout: Layout,
@@ -78,7 +79,7 @@ impl<H: Copy, T: Copy> Shared<H, T> {
         // failed `fill` needs no destructors.
         unsafe {
             block.write(Block {
-                copy: this_copy(),
+                mark: mark(Kind::Type),
                 live,
                 count: AtomicUsize::new(1),
                 layout,
@@ -136,7 +137,7 @@ impl<H, T> Shared<H, T> {
 
     /// Whether this copy of the library made the block. Two copies in one process do not understand each other's.
     pub fn is_ours(&self) -> bool {
-        self.raw().copy == this_copy()
+        self.raw().mark == mark(Kind::Type)
     }
 
     /// Address of item `i`, valid as long as the block.
@@ -194,8 +195,22 @@ impl<H: fmt::Debug, T: fmt::Debug> fmt::Debug for Shared<H, T> {
     }
 }
 
-/// A word that differs between copies of the library in one process.
-pub fn this_copy() -> *const u8 {
-    static COPY: u8 = 0;
-    &raw const COPY
+/// The kinds of things that a C handle may stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A type.
+    Type = 0,
+    /// An array.
+    Array = 1,
+    /// A buffer.
+    Buffer = 2,
+    /// An exported block.
+    Block = 3,
+}
+
+/// The first word of everything that a C handle leads to: it differs between kinds, and between copies of the library in
+/// one process, which do not understand each other's.
+pub fn mark(kind: Kind) -> *const u8 {
+    static MARKS: [u8; 4] = [0; 4];
+    MARKS.get(kind as usize).map_or(core::ptr::null(), core::ptr::from_ref)
 }

@@ -10,7 +10,7 @@ use super::release::{BlockNode, release_in_place, take_off};
 use super::{Array, Facts};
 use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
 use crate::error::{Report, Result};
-use crate::memory::{Counted, CountedOps, EventCell, Owner, Plan, counts, event_at, this_copy};
+use crate::memory::{Counted, CountedOps, Event, EventCell, Kind, Owner, Place, Plan, counts, mark};
 use crate::types::{NONE, Type, TypeNode};
 
 /// A live array of ours, released when it is dropped.
@@ -28,9 +28,16 @@ pub struct Shape {
     pub has_entries: bool,
     /// Whether the sizes of buffers are known.
     pub has_sizes: bool,
-    /// Sizes of variadic buffers that are built here.
+    /// Sizes of variadic buffers that are built here, each node's in whole lines.
     pub n_built: usize,
 }
+
+/// Numbers of 64 bits in a line of memory.
+pub const LINE: usize = 8;
+
+/// The alignment of memory that consumers read.
+#[repr(align(64))]
+struct Line(#[allow(dead_code, reason = "only its size and alignment matter")] [i64; LINE]);
 
 /// What an exported block keeps alive.
 #[derive(Debug)]
@@ -68,6 +75,8 @@ pub(super) struct ExportNode {
     pub(super) entries: *mut Entry,
     /// The first buffer's size; NULL in a block without sizes.
     sizes: *const i64,
+    /// Number of buffers; the one in the struct is the consumer's to change.
+    n_buffers: usize,
     pub(super) index: usize,
 }
 
@@ -80,8 +89,12 @@ pub(super) struct Entry {
     owner: ManuallyDrop<Owner>,
 }
 
+#[repr(C)]
 pub(super) struct Block {
-    copy: *const u8,
+    mark: *const u8,
+    device: Device,
+    /// Where sizes that were built for this block lie.
+    built: core::ops::Range<*const i64>,
     /// The live nodes as one, and each reference to an entry.
     memory: AtomicUsize,
     /// Nodes not yet released.
@@ -95,7 +108,7 @@ pub(super) struct Block {
 }
 
 static ENTRY_OPS: CountedOps =
-    CountedOps { retain: retain_entry, release: release_entry, event: entry_event };
+    CountedOps { retain: retain_entry, release: release_entry, event: entry_event, inner: entry_inner };
 
 impl ExportedArray {
     /// The struct, which the caller now owns and must release.
@@ -135,7 +148,7 @@ impl Writer {
         let links = plan.array::<*mut ArrowArray>(n_links);
         let pointers = plan.array::<*const c_void>(shape.n_pointers);
         let sizes = plan.array::<i64>(if shape.has_sizes { shape.n_pointers } else { 0 });
-        let built = plan.array::<i64>(shape.n_built);
+        let built = if shape.n_built == 0 { 0 } else { plan.array::<Line>(shape.n_built.div_ceil(LINE)) };
         let (memory, layout) = plan.allocate(report)?;
         // SAFETY: the plan gave each part a place within the block.
         unsafe {
@@ -157,16 +170,23 @@ impl Writer {
         }
     }
 
-    /// Keeps sizes of variadic buffers in the block and returns where they lie there.
-    pub fn build_sizes(&mut self, sizes: impl Iterator<Item = i64>) -> *const c_void {
-        // SAFETY: the shape counted how many sizes there is room for, and this is at most their end.
-        let start = unsafe { self.built.add(self.n_built) };
-        for size in sizes.take(self.shape.n_built.saturating_sub(self.n_built)) {
-            // SAFETY: as above.
-            unsafe { self.built.add(self.n_built).write(size) };
-            self.n_built = self.n_built.wrapping_add(1);
+    /// Keeps sizes of variadic buffers in the block and returns where they lie there, in lines of their own with zeroes
+    /// behind them; NULL when the shape has no room for them.
+    pub fn build_sizes(&mut self, sizes: impl Iterator<Item = i64> + Clone) -> *const c_void {
+        let n = sizes.clone().count().next_multiple_of(LINE);
+        if n > self.shape.n_built.saturating_sub(self.n_built) {
+            return core::ptr::null();
         }
-        start.cast_const().cast()
+        // SAFETY: the shape made room for `n` numbers more.
+        unsafe {
+            let start = self.built.add(self.n_built);
+            start.write_bytes(0, n);
+            for (i, size) in sizes.enumerate() {
+                start.add(i).write(size);
+            }
+            self.n_built = self.n_built.wrapping_add(n);
+            start.cast_const().cast()
+        }
     }
 
     /// The list of the next node's buffer addresses, all NULL; fewer when the shape has not room for as many.
@@ -236,6 +256,7 @@ impl Writer {
                 end: at(node.subtree_end),
                 entries: if self.entries.is_null() { null.cast() } else { self.entries.add(first_pointer) },
                 sizes: if self.sizes.is_null() { null.cast() } else { self.sizes.add(first_pointer) },
+                n_buffers,
                 index: i,
             });
         }
@@ -271,15 +292,17 @@ impl Writer {
 
     /// Hands out the root. Every node, pointer and, where there are any, entry is set by now.
     ///
-    /// `event` is the address of an event that `links` keeps alive without destroying it, NULL when the block's own
+    /// `shown` is the address of an event that `links` keeps alive without destroying it, NULL when the block's own
     /// event counts or there is none.
-    pub fn finish(self, device: Device, event: *mut c_void, links: Links) -> ExportedArray {
+    pub fn finish(self, device: Device, shown: *mut c_void, links: Links) -> ExportedArray {
         let this = ManuallyDrop::new(self);
         let block = this.block.as_ptr();
         // SAFETY: the block is not shared yet, and its nodes were written.
         unsafe {
             block.write(Block {
-                copy: this_copy(),
+                mark: mark(Kind::Block),
+                device,
+                built: this.built.cast_const()..this.built.add(this.n_built).cast_const(),
                 memory: AtomicUsize::new(1),
                 live: AtomicUsize::new(this.shape.n_nodes),
                 users: AtomicUsize::new(1),
@@ -289,12 +312,12 @@ impl Writer {
                 event: ManuallyDrop::new(links.event),
             });
             counts::BLOCKS.add();
-            let own_event = (*block).event.address();
+            let own_event = (*block).event.event();
             ExportedArray(ArrowDeviceArray {
                 array: core::ptr::read(&raw const (*this.nodes).array),
                 device_id: device.id,
                 device_type: device.r#type,
-                sync_event: if own_event.is_null() { event } else { own_event },
+                sync_event: if own_event == Event::NONE { shown } else { own_event.address },
                 reserved: [0; 3],
             })
         }
@@ -323,8 +346,7 @@ impl BlockNode<ArrowArray> for ExportNode {
             if (*node).entries.is_null() {
                 return;
             }
-            let n = usize::try_from((*node).array.n_buffers).unwrap_or(0);
-            for entry in (0..n).map(|k| (*node).entries.add(k)) {
+            for entry in (0..(*node).n_buffers).map(|k| (*node).entries.add(k)) {
                 if !(*entry).owner.is_none() {
                     let_owner_go(entry);
                 }
@@ -333,10 +355,34 @@ impl BlockNode<ArrowArray> for ExportNode {
     }
 }
 
-/// The node of ours that a live struct is, unless its producer is somebody else or a consumer changed it.
+impl ExportNode {
+    /// Whether an address is that of sizes which the library built, in CPU memory whatever the device.
+    pub(super) fn is_built(&self, address: *const c_void) -> bool {
+        // SAFETY: a live node's block lives.
+        unsafe { (*self.block).built.contains(&address.cast()) }
+    }
+
+    /// Whether a struct still has the numbers that it was exported with.
+    #[inline]
+    pub(super) fn is_unchanged(&self, now: &ArrowArray) -> bool {
+        let then = &self.array;
+        (now.length, now.null_count, now.offset) == (then.length, then.null_count, then.offset)
+    }
+
+    /// Whether the array whose node this is still is on the device, and under the event, that it was exported with.
+    pub(super) fn is_at(&self, place: &Place) -> bool {
+        // SAFETY: a live node's block lives.
+        let block = unsafe { &*self.block };
+        let shown = block.keep.as_ref().map_or(block.event.event(), |array| array.tree().place().event);
+        block.device == place.device && shown.address == place.event.address
+    }
+}
+
+/// The node of ours that a live struct is, unless its producer is somebody else or its buffers were exchanged.
 ///
 /// # Safety
 /// `array` is live, and not released while the result is used.
+#[inline]
 pub(super) unsafe fn own_node(array: &ArrowArray) -> Option<&ExportNode> {
     if array.release.is_none_or(|release| release as usize != release_array as *const () as usize) {
         return None;
@@ -344,29 +390,27 @@ pub(super) unsafe fn own_node(array: &ArrowArray) -> Option<&ExportNode> {
     // SAFETY: our release function stands only beside a node of a live block of ours.
     let node = unsafe { array.private_data.cast::<ExportNode>().as_ref() }?;
     // SAFETY: a live node's block lives.
-    let same_copy = unsafe { (*node.block).copy } == this_copy();
-    let (now, then) = (array, &node.array);
-    let same_numbers = (now.length, now.offset, now.null_count, now.n_buffers)
-        == (then.length, then.offset, then.null_count, then.n_buffers);
-    (same_copy && same_numbers && core::ptr::eq(now.buffers, then.buffers)).then_some(node)
+    let same_copy = unsafe { (*node.block).mark } == mark(Kind::Block);
+    let same_buffers =
+        array.n_buffers == node.n_buffers as i64 && core::ptr::eq(array.buffers, node.array.buffers);
+    (same_copy && same_buffers).then_some(node)
 }
 
-/// A reference to an entry, or to what it refers to in turn; and the address of the event to wait on.
+/// A reference to an entry, or to what it refers to in turn; and what a reader waits on.
 ///
 /// # Safety
 /// `entry` belongs to a node that is still live, or to a reference that is.
-pub(super) unsafe fn refer_to(entry: *mut Entry) -> (Owner, *mut c_void) {
+pub(super) unsafe fn refer_to(entry: *mut Entry) -> (Owner, Event) {
     // SAFETY: as the caller promises.
     unsafe {
         let event = &(*(*entry).block).event;
-        if event.destroy.is_none() {
-            // What was taken out of an array of ours and handed over again would otherwise grow by a link each time.
-            if let Some(inner) = (*entry).owner.try_retain(event.handle) {
-                return inner;
-            }
+        if event.is_borrowed()
+            && let Some(inner) = (*entry).owner.try_retain(event.event())
+        {
+            return inner;
         }
         retain_entry(&raw const (*entry).counted);
-        (Owner::reference(&raw const (*entry).counted), event.address())
+        (Owner::reference(&raw const (*entry).counted), event.event())
     }
 }
 
@@ -442,14 +486,14 @@ unsafe fn release_entry(counted: *const Counted) {
     }
 }
 
-unsafe fn entry_event(counted: *const Counted) -> *mut c_void {
+unsafe fn entry_event(counted: *const Counted) -> Event {
     let entry: *const Entry = counted.cast();
     // SAFETY: the head is the entry's first member, and the caller keeps the entry alive.
-    unsafe { (*(*entry).block).event.address() }
+    unsafe { (*(*entry).block).event.event() }
 }
 
-/// The event's handle behind the address that an array shows.
-pub(super) fn event_handle(address: *mut c_void) -> *mut c_void {
-    // SAFETY: the address was checked to be NULL or taken from a struct whose producer vouches for it.
-    unsafe { event_at(address) }
+unsafe fn entry_inner(counted: *const Counted) -> Option<Owner> {
+    let entry: *const Entry = counted.cast();
+    // SAFETY: as above.
+    unsafe { (*entry).owner.again() }
 }

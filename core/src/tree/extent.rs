@@ -36,9 +36,10 @@ pub fn need(slot: &Slot, offset: i64, length: i64, n_variadic: usize) -> Need {
         Extent::LastOffset => return Need::ByOffsets,
         Extent::VariadicSize => return Need::BySizes,
     };
-    match elements.checked_mul(slot.bits) {
-        // So many bits are at most 2^61 bytes.
-        Some(bits) => Need::Bytes(bits.div_ceil(8).cast_signed()),
-        None => Need::Overflow,
+    let bytes =
+        if slot.bits & 7 == 0 { elements.checked_mul(slot.bits >> 3) } else { Some(elements.div_ceil(8)) };
+    match bytes {
+        Some(bytes) if bytes <= i64::MAX.cast_unsigned() => Need::Bytes(bytes.cast_signed()),
+        _ => Need::Overflow,
     }
 }

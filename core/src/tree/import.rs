@@ -5,12 +5,13 @@ use core::sync::atomic::{AtomicI64, Ordering};
 
 use super::export::{Block, own_node};
 use super::imported::{Draft, Made, Node, Source};
+use super::release::release_array_struct;
 use super::{Array, At, Facts, View};
 use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
-use crate::device::check_foreign;
+use crate::device::{check_foreign, has_event_handles};
 use crate::error::{Failed, Report, Result, Rule, Status};
-use crate::memory::{Owner, Place};
-use crate::types::{self, NONE, Role, Type, TypeNode};
+use crate::memory::{Event, Owner, Place};
+use crate::types::{NONE, Role, Type, TypeNode};
 
 /// How a struct comes into the library.
 pub enum Import<'a> {
@@ -47,10 +48,14 @@ pub unsafe fn import(from: Import<'_>, ty: &Type, report: &mut Report<'_>) -> Re
     let draft = Draft::allocate(ty.n_nodes(), 0, report)?;
     let borrowed = matches!(from, Import::Borrow(..));
     let (nodes, base) = (ty.nodes(), ty.base());
-    let mut walk = Walk { ty, nodes, base, draft, n_buffers: 0, built: None, borrowed };
+    // SAFETY: the interface says that the event of such a device is a handle, and that the address leads to it.
+    let event = unsafe { Event::at(event, has_event_handles(device.r#type)) };
+    let place = Place { device, event };
+    let mut walk =
+        Walk { ty, nodes, base, draft, n_buffers: 0, built: None, place, unchanged: true, borrowed };
     // SAFETY: as the caller promises.
     unsafe { walk.node(raw, 0, report) }?;
-    Ok(walk.finish(from, Place { device, event }))
+    Ok(walk.finish(from))
 }
 
 fn device_of(raw: &ArrowDeviceArray) -> Device {
@@ -66,6 +71,10 @@ struct Walk<'a> {
     /// The block of ours that the root lies in and the root's number there, as long as every node so far is where that
     /// block put it.
     built: Option<(*mut Block, usize)>,
+    /// The device and event that the struct shows.
+    place: Place,
+    /// Whether every number is still the one that it was exported with.
+    unchanged: bool,
     borrowed: bool,
 }
 
@@ -79,9 +88,11 @@ impl Walk<'_> {
         let mut child_index = index.wrapping_add(1);
         for i in 0..node.n_children as usize {
             // SAFETY: the list of children was checked to be there and to have as many as the type.
-            let child = unsafe { raw.children.add(i).read().as_ref() };
-            let (Some(child), Some(child_node)) = (child, self.nodes.get(child_index)) else {
-                return Err(missing(self.ty, child_index, "child", report));
+            let child = unsafe { raw.children.add(i).read() };
+            // SAFETY: the interface says that an aligned child pointer which is not NULL leads to an array.
+            let found = if child.is_aligned() { unsafe { child.as_ref() } } else { None };
+            let (Some(child), Some(child_node)) = (found, self.nodes.get(child_index)) else {
+                return Err(missing(self.ty, child_index, child, report));
             };
             if child_node.n_children == 0 && child_node.dictionary == NONE {
                 let at = At { ty: self.ty, node: child_node, index: child_index };
@@ -100,8 +111,9 @@ impl Walk<'_> {
         }
         if node.dictionary != NONE {
             // SAFETY: the interface says that a dictionary is an array.
-            let Some(dictionary) = (unsafe { raw.dictionary.as_ref() }) else {
-                return Err(missing(self.ty, child_index, "dictionary", report));
+            let found = if raw.dictionary.is_aligned() { unsafe { raw.dictionary.as_ref() } } else { None };
+            let Some(dictionary) = found else {
+                return Err(missing(self.ty, child_index, raw.dictionary, report));
             };
             // SAFETY: as above.
             unsafe { self.node(dictionary, child_index, report) }?;
@@ -117,6 +129,8 @@ impl Walk<'_> {
             && raw.n_children == i64::from(node.n_children)
             && (raw.n_children == 0 || !raw.children.is_null())
             && (raw.n_buffers <= 0 || !raw.buffers.is_null())
+            && raw.children.is_aligned()
+            && raw.buffers.is_aligned()
             && (raw.dictionary.is_null() || node.dictionary != NONE);
         if !fine {
             return Err(wrong_shape(raw, at, report));
@@ -142,6 +156,8 @@ impl Walk<'_> {
         }
         // SAFETY: the struct is live for the whole call.
         let own = if self.borrowed { None } else { unsafe { own_node(raw) } };
+        // What is on another device or under another event than we exported is somebody else's now.
+        let own = own.filter(|own| own.is_at(&self.place));
         if at.index == 0 {
             self.built = own.map(|own| (own.block, own.index));
         } else if let Some((block, first)) = self.built {
@@ -149,6 +165,7 @@ impl Walk<'_> {
                 own.is_some_and(|own| own.block == block && own.index == first.wrapping_add(at.index));
             self.built = self.built.filter(|_| in_place);
         }
+        self.unchanged = self.unchanged && own.is_some_and(|own| own.is_unchanged(raw));
         let entry = Node {
             length: raw.length,
             offset: raw.offset,
@@ -164,11 +181,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn finish(self, from: Import<'_>, place: Place) -> Array {
+    fn finish(self, from: Import<'_>) -> Array {
+        let place = self.place;
         // SAFETY: every node was written by the walk.
         let root = unsafe { self.draft.get(0).facts() };
-        if let Some(shown) = self.shown_array() {
-            return self.show_again(&shown, from);
+        if let Some((shown, first)) = self.shown_array() {
+            return self.show_again(&shown, first, from);
         }
         let (source, owner) = match from {
             Import::Move(raw) => {
@@ -201,49 +219,73 @@ impl Walk<'_> {
         unsafe { self.draft.finish(made) }
     }
 
-    /// The array that the struct is an export of, when it still is that export and is read as the same type.
-    fn shown_array(&self) -> Option<Array> {
+    /// The array that the struct is an export of, when it still is that export or a part of it; and the number of the
+    /// struct's root there.
+    fn shown_array(&self) -> Option<(Array, usize)> {
         let (block, first) = self.built?;
         // SAFETY: the struct is live, so its block is, and the block's array is not changed while it is.
         let shown = unsafe { (*block).keep.as_ref() }?;
-        let ty = shown.tree().ty().at(shown.node())?;
-        let all = types::IGNORE_NAMES | types::IGNORE_METADATA | types::IGNORE_NULLABLE;
-        (first == 0 && ty.equals(self.ty, all)).then(|| shown.clone())
+        Some((shown.clone(), first))
     }
 
-    /// Shows `shown`'s buffers, and releases the struct that came in: handing an array back and forth grows no chain.
-    fn show_again(self, shown: &Array, from: Import<'_>) -> Array {
+    /// Shows the buffers that `shown` shows, and releases the struct that came in: handing an array back and forth grows
+    /// no chain.
+    fn show_again(mut self, shown: &Array, first: usize, from: Import<'_>) -> Array {
         let base = shown.tree();
-        let nodes = base.nodes().get(shown.node()..).unwrap_or_default();
-        let first = nodes.first().map_or(0, |node| node.first_buffer);
-        let mut draft = self.draft;
-        for (i, node) in nodes.iter().take(self.ty.n_nodes()).enumerate() {
-            let null_count = AtomicI64::new(node.null_count.load(Ordering::Relaxed));
-            let first_buffer = node.first_buffer.wrapping_sub(first);
-            // SAFETY: the draft has room for every node of the type.
-            unsafe { draft.set(i, Node { null_count, first_buffer, ..*node }) };
-        }
-        let made = Made {
-            ty: self.ty.clone(),
-            place: base.place(),
-            source: Source::Shared(base.clone()),
-            owner: Owner::NONE,
-            n_buffers: self.n_buffers,
-            sizes: base.sizes_from(first),
-            view: View { node: 0, ..shown.view() },
+        let array = match shown.tree().ty().at(shown.node()) {
+            Some(ty) if first == 0 && self.unchanged && ty.equals(self.ty, 0) => shown.clone(),
+            _ => {
+                let from_node = shown.node().wrapping_add(first);
+                let nodes = base.nodes().get(from_node..).unwrap_or_default();
+                let first_buffer = nodes.first().map_or(0, |node| node.first_buffer);
+                for (i, node) in nodes.iter().take(self.nodes.len()).enumerate() {
+                    // SAFETY: every node was written by the walk, and is written anew.
+                    unsafe {
+                        let own = self.draft.get(i);
+                        let lost_bitmap = own.n_buffers == 1 && own.buffers.read().is_null();
+                        let buffers = if lost_bitmap { NO_BITMAP.list() } else { node.buffers };
+                        let null_count = AtomicI64::new(own.null_count.load(Ordering::Relaxed));
+                        let anew = Node { null_count, buffers, own: node.own, ..*own };
+                        self.draft.set(i, anew);
+                    }
+                }
+                // SAFETY: every node was written by the walk.
+                let root = unsafe { self.draft.get(0).facts() };
+                let made = Made {
+                    ty: self.ty.clone(),
+                    place: base.place(),
+                    source: Source::Shared(base.needed_below(true).clone()),
+                    owner: Owner::NONE,
+                    n_buffers: self.n_buffers,
+                    sizes: base.sizes_from(first_buffer),
+                    view: View { node: 0, offset: root.offset, length: root.length, null_count: -1 },
+                };
+                // SAFETY: every node was written by the walk, and the source keeps what they point to.
+                unsafe { self.draft.finish(made) }
+            }
         };
-        // SAFETY: every node was written above.
-        let array = unsafe { draft.finish(made) };
         let raw = match from {
             Import::Move(raw) => &mut raw.array,
             Import::MoveHost(raw) => raw,
             Import::Borrow(..) => return array,
         };
-        if let Some(release) = raw.release {
-            // SAFETY: the struct is ours and live, and the tree holds what it showed.
-            unsafe { release(raw) };
-        }
+        // SAFETY: the struct is ours and live, and the tree holds what it showed.
+        unsafe { release_array_struct(raw) };
         array
+    }
+}
+
+/// The buffers of a struct whose bitmap was left out of an export.
+struct NoBitmap([*const c_void; 1]);
+
+// SAFETY: the list is never written.
+unsafe impl Sync for NoBitmap {}
+
+static NO_BITMAP: NoBitmap = NoBitmap([core::ptr::null()]);
+
+impl NoBitmap {
+    fn list(&'static self) -> *const *const c_void {
+        self.0.as_ptr()
     }
 }
 
@@ -293,6 +335,15 @@ fn wrong_shape(raw: &ArrowArray, at: &At<'_>, report: &mut Report<'_>) -> Failed
         let message = format_args!("expected a list of {} buffers, found NULL", raw.n_buffers);
         return report.broken(Rule::A4, &path, message);
     }
+    if !raw.children.is_aligned() || !raw.buffers.is_aligned() {
+        let message = format_args!(
+            "expected lists at multiples of {} bytes, found children at {:p} and buffers at {:p}",
+            align_of::<*const c_void>(),
+            raw.children,
+            raw.buffers
+        );
+        return report.broken(Rule::A4, &path, message);
+    }
     let message = format_args!("expected no dictionary, found one at {:p}", raw.dictionary);
     report.broken(Rule::A7, &path, message)
 }
@@ -303,6 +354,12 @@ fn internal(report: &mut Report<'_>) -> Failed {
 }
 
 #[cold]
-fn missing(ty: &Type, index: usize, what: &str, report: &mut Report<'_>) -> Failed {
-    report.broken(Rule::A7, &ty.path(index), format_args!("expected a {what}, found NULL"))
+fn missing(ty: &Type, index: usize, found: *const ArrowArray, report: &mut Report<'_>) -> Failed {
+    let path = ty.path(index);
+    if found.is_null() {
+        return report.broken(Rule::A7, &path, format_args!("expected an array for this node, found NULL"));
+    }
+    let align = align_of::<ArrowArray>();
+    let message = format_args!("expected an array at a multiple of {align} bytes, found {found:p}");
+    report.broken(Rule::A7, &path, message)
 }

@@ -7,13 +7,14 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI64, AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
 
-use super::export::{ExportNode, event_handle, refer_to};
+use super::export::{ExportNode, refer_to};
+use super::release::release_array_struct;
 use super::window::Window;
 use super::{Array, Facts, Need, Placement, View, need};
 use crate::abi::{ArrowDeviceArray, Device};
 use crate::device::is_cpu_readable;
 use crate::error::{Report, Result};
-use crate::memory::{Buffer, Counted, CountedOps, OwnedBuffer, Owner, Place, Plan, scope};
+use crate::memory::{Buffer, Counted, CountedOps, Event, OwnedBuffer, Owner, Place, Plan};
 use crate::types::{Format, Role, Slot, Type};
 
 /// A counted handle on an imported tree.
@@ -44,6 +45,8 @@ pub(super) struct Header {
     n_buffers: usize,
     /// One size a buffer, -1 when unknown; NULL when none was ever read.
     sizes: *const i64,
+    /// Whether the sizes lie in this tree's own block.
+    owns_sizes: bool,
     /// The next tree to free, while a chain of them is freed.
     next: Option<NonNull<Header>>,
     first: MaybeUninit<Window>,
@@ -78,6 +81,9 @@ impl Node {
     }
 }
 
+/// Tells the size of a buffer of a node, -1 when it is unknown.
+pub type SizeOf<'a> = &'a mut dyn FnMut(usize, usize, &mut Report<'_>) -> Result<i64>;
+
 /// Memory for a tree whose nodes are being written. Dropped early, it frees the memory and lets nothing go.
 pub(super) struct Draft {
     pub(super) header: NonNull<Header>,
@@ -103,7 +109,7 @@ unsafe impl Send for Tree {}
 // SAFETY: as above.
 unsafe impl Sync for Tree {}
 
-static OPS: CountedOps = CountedOps { retain, release, event };
+static OPS: CountedOps = CountedOps { retain, release, event, inner };
 
 impl Draft {
     pub(super) fn allocate(n_nodes: usize, n_sizes: usize, report: &mut Report<'_>) -> Result<Self> {
@@ -145,6 +151,7 @@ impl Draft {
             nodes: this.nodes,
             n_buffers: made.n_buffers,
             sizes: if this.sizes.is_null() { made.sizes } else { this.sizes },
+            owns_sizes: !this.sizes.is_null(),
             next: None,
             first: MaybeUninit::uninit(),
         };
@@ -173,11 +180,6 @@ impl Tree {
     /// Where the buffers are.
     pub fn place(&self) -> Place {
         self.raw().place
-    }
-
-    /// The event's handle, NULL when there is none.
-    pub fn event_handle(&self) -> *mut c_void {
-        event_handle(self.raw().place.event)
     }
 
     /// Every node, depth first.
@@ -277,9 +279,9 @@ impl Tree {
     /// The `n` bytes from `at` on of buffer `k` of node `i`, when the CPU may read them.
     ///
     /// The caller asks for no more than the node's own numbers say that there must be.
-    pub fn host_bytes(&self, i: usize, k: usize, at: usize, n: usize) -> Option<&[u8]> {
+    pub(crate) fn host_bytes(&self, i: usize, k: usize, at: usize, n: usize) -> Option<&[u8]> {
         let data = self.buffer(i, k);
-        if data.is_null() || !is_cpu_readable(self.place().device) || !self.place().event.is_null() {
+        if data.is_null() || !is_cpu_readable(self.place().device) || self.place().event != Event::NONE {
             return None;
         }
         // SAFETY: the producer vouches for as many bytes as its numbers say.
@@ -288,7 +290,7 @@ impl Tree {
 
     /// Who keeps buffer `k` of node `i` alive, and the address of its event: its own owner where the library knows it,
     /// else the whole tree.
-    pub fn owner_of(&self, i: usize, k: usize) -> (Owner, *mut c_void) {
+    pub fn owner_of(&self, i: usize, k: usize) -> (Owner, Event) {
         // SAFETY: a node of ours that the tree shows lives as long as the tree.
         let own = self.nodes().get(i).and_then(|node| unsafe { node.own.as_ref() });
         let Some(own) = own.filter(|own| !self.raw().owned && !own.entries.is_null()) else {
@@ -305,18 +307,30 @@ impl Tree {
     /// Buffer `k` of node `i`, which stays alive on its own.
     pub fn take_buffer(&self, i: usize, k: usize, report: &mut Report<'_>) -> Result<Buffer> {
         let (owner, event) = self.owner_of(i, k);
-        let place = Place { device: self.place().device, event };
+        let place = match self.device_of(i, k) {
+            Device::CPU => Place { device: Device::CPU, event: Event::NONE },
+            device => Place { device, event },
+        };
         Buffer::try_new(self.buffer(i, k), self.size(i, k), place, report, || owner)
+    }
+
+    /// Where buffer `k` of node `i` is: on the tree's device, but for sizes that the library built.
+    pub fn device_of(&self, i: usize, k: usize) -> Device {
+        // SAFETY: a node of ours that the tree shows lives as long as the tree.
+        let own = self.nodes().get(i).and_then(|node| unsafe { node.own.as_ref() });
+        let is_built = own.is_some_and(|own| own.is_built(self.buffer(i, k)));
+        if is_built { Device::CPU } else { self.device() }
     }
 
     /// Where the buffers are, for a struct that hands them over: the event by value, which the buffers' owners keep.
     pub fn placement(&self) -> Placement {
-        // SAFETY: the handle lives as long as the tree or any owner taken from it, and nobody is asked to destroy it.
-        unsafe { Placement::on(self.device()).with_event(self.event_handle(), core::ptr::null_mut(), None) }
+        let event = self.place().event.identity;
+        // SAFETY: the event lives as long as the tree or any owner taken from it, and nobody is asked to destroy it.
+        unsafe { Placement::on(self.device()).with_event(event, core::ptr::null_mut(), None) }
     }
 
     /// Buffer `k` of node `i` as memory for somebody else, kept alive by `owner`.
-    pub fn describe(&self, i: usize, k: usize, owner: Owner) -> OwnedBuffer {
+    pub(crate) fn describe(&self, i: usize, k: usize, owner: Owner) -> OwnedBuffer {
         let (context, release) = owner.into_parts();
         // SAFETY: the address and size are those that the producer vouches for, for as long as the owner.
         unsafe { OwnedBuffer::new(self.buffer(i, k), self.size(i, k), context, release) }
@@ -327,36 +341,48 @@ impl Tree {
         self.place().device
     }
 
-    /// A tree over the same buffers, with `window`'s window; `sizes` tells each buffer's size, or nothing is known anew.
-    ///
-    /// `owner` is taken when the tree was made.
-    pub fn derive(
+    /// A tree over the same buffers, with `window`'s window and a further owner, which is taken when the tree was made.
+    pub fn with_owner(
         window: &Array,
-        sizes: Option<&mut dyn FnMut(usize, usize) -> i64>,
+        owner: impl FnOnce() -> Owner,
+        report: &mut Report<'_>,
+    ) -> Result<Array> {
+        Self::derive(window, None, owner, report)
+    }
+
+    /// A tree over the same buffers, with `window`'s window; `size` tells each buffer's size, -1 when it is unknown.
+    pub fn with_sizes(window: &Array, size: SizeOf<'_>, report: &mut Report<'_>) -> Result<Array> {
+        Self::derive(window, Some(size), || Owner::NONE, report)
+    }
+
+    fn derive(
+        window: &Array,
+        size: Option<SizeOf<'_>>,
         owner: impl FnOnce() -> Owner,
         report: &mut Report<'_>,
     ) -> Result<Array> {
         let base = window.tree();
         let nodes = base.nodes();
-        let n_sizes = if sizes.is_some() { base.n_buffers() } else { 0 };
+        let n_sizes = if size.is_some() { base.n_buffers() } else { 0 };
         let mut draft = Draft::allocate(nodes.len(), n_sizes, report)?;
         for (i, node) in nodes.iter().enumerate() {
             let copy = Node { null_count: AtomicI64::new(node.null_count.load(Ordering::Relaxed)), ..*node };
             // SAFETY: the draft has room for as many nodes as the base has.
             unsafe { draft.set(i, copy) };
         }
-        if let Some(sizes) = sizes {
+        if let Some(size) = size {
             for (i, node) in nodes.iter().enumerate() {
                 for k in 0..node.n_buffers {
+                    let size = size(i, k, report)?;
                     // SAFETY: the draft has room for a size a buffer.
-                    unsafe { draft.sizes.add(node.first_buffer.wrapping_add(k)).write(sizes(i, k)) };
+                    unsafe { draft.sizes.add(node.first_buffer.wrapping_add(k)).write(size) };
                 }
             }
         }
         let made = Made {
             ty: base.ty().clone(),
             place: base.place(),
-            source: Source::Shared(base.clone()),
+            source: Source::Shared(base.needed_below(n_sizes == 0).clone()),
             owner: owner(),
             n_buffers: base.n_buffers(),
             sizes: base.raw().sizes,
@@ -364,6 +390,18 @@ impl Tree {
         };
         // SAFETY: every node was written above.
         Ok(unsafe { draft.finish(made) })
+    }
+
+    /// The tree that one over the same buffers has to keep: this one, unless it only passes on what another holds.
+    pub(super) fn needed_below(&self, needs_sizes: bool) -> &Tree {
+        let mut tree = self;
+        while let Source::Shared(base) = &*tree.raw().source
+            && tree.raw().owner.is_none()
+            && !(needs_sizes && tree.raw().owns_sizes)
+        {
+            tree = base;
+        }
+        tree
     }
 
     pub(super) fn raw(&self) -> &Header {
@@ -425,10 +463,8 @@ unsafe fn free_chain(top: NonNull<Header>) {
         while let Some(header) = done {
             let tree = header.as_ptr();
             done = (*tree).next;
-            if let Source::Foreign(raw) = &mut *(*tree).source
-                && let Some(release) = raw.array.release
-            {
-                scope::run(|| release(&mut raw.array));
+            if let Source::Foreign(raw) = &mut *(*tree).source {
+                release_array_struct(&raw mut raw.array);
             }
             ManuallyDrop::drop(&mut (*tree).owner);
             ManuallyDrop::drop(&mut (*tree).ty);
@@ -453,7 +489,11 @@ unsafe fn release(counted: *const Counted) {
     drop(ManuallyDrop::into_inner(unsafe { handle_of(counted) }));
 }
 
-unsafe fn event(counted: *const Counted) -> *mut c_void {
+unsafe fn event(counted: *const Counted) -> Event {
     // SAFETY: as the caller promises.
     unsafe { handle_of(counted) }.place().event
+}
+
+unsafe fn inner(_: *const Counted) -> Option<Owner> {
+    None
 }

@@ -13,14 +13,19 @@ mod rules;
 mod schema;
 mod window;
 
-pub use export::{ExportedArray, Links, Shape, Writer};
-pub use extent::{Need, need};
+pub use export::ExportedArray;
+pub(crate) use export::{LINE, Links, Shape, Writer};
+pub(crate) use extent::{Need, need};
 pub use import::{Import, import};
-pub use imported::{Node, Tree};
-pub use placement::{Placement, PlacementParts};
-pub use rules::{At, Facts, counts_no_nulls, role_name};
+pub(crate) use imported::Node;
+pub use imported::Tree;
+pub use placement::Placement;
+pub use release::{release_array_struct, release_schema_struct};
+pub use rules::Facts;
+pub(crate) use rules::{At, role_name};
 pub use schema::{ExportedSchema, export_schema};
-pub use window::{Array, View};
+pub use window::Array;
+pub(crate) use window::View;
 
 /// Eight zero words in CPU memory: where a buffer without bytes points when its producer gave no address.
 pub static ZEROES: ZeroBytes = ZeroBytes([0; 8]);

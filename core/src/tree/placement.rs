@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use crate::abi::Device;
-use crate::device::{Sync, SyncMode, normalise, takes_events};
+use crate::device::{Sync, SyncMode, has_event_handles, normalise, takes_events};
 use crate::error::{Report, Result, Status};
 use crate::memory::{EventCell, Owner};
 
@@ -17,7 +17,8 @@ pub struct Placement {
     pub struct_size: usize,
     /// The device of every buffer; all zero is the CPU.
     pub device: Device,
-    /// Handle of the event to wait on before the buffers are read, by value; NULL when there is none.
+    /// The event to wait on before the buffers are read, NULL when there is none: the handle by value where the device's
+    /// events are handles (CUDA, ROCm, OpenCL, Vulkan, Metal), elsewhere the address of the event.
     event: *mut c_void,
     /// Goes first to `destroy_event`.
     event_ctx: *mut c_void,
@@ -27,7 +28,8 @@ pub struct Placement {
     pub record_on: Sync,
     /// Keeps the whole tree alive.
     owner: *mut c_void,
-    /// Lets the owner go, once, from any thread, after the buffers' own owners; NULL when nobody needs to be told.
+    /// Lets the owner go, once, from any thread, after the owners of the buffers that are let go with it; NULL when nobody
+    /// needs to be told.
     release_owner: Option<unsafe extern "C" fn(owner: *mut c_void)>,
 }
 
@@ -122,13 +124,16 @@ impl Placement {
     /// Takes the owner and the event out, so that the struct owns nothing any more.
     pub fn take(&mut self) -> (Owner, EventCell) {
         let none = core::ptr::null_mut();
-        let event = EventCell {
-            handle: core::mem::replace(&mut self.event, none),
-            context: core::mem::replace(&mut self.event_ctx, none),
-            destroy: self.destroy_event.take(),
-        };
+        let event = core::mem::replace(&mut self.event, none);
+        let context = core::mem::replace(&mut self.event_ctx, none);
+        let (destroy, is_handle) = (self.destroy_event.take(), has_event_handles(self.device.r#type));
         let owner = core::mem::replace(&mut self.owner, none);
-        // SAFETY: whoever made the placement promised that its owner may be let go once, on any thread.
-        (unsafe { Owner::new(owner, self.release_owner.take()) }, event)
+        // SAFETY: whoever made the placement promised that its owner and its event may go once, on any thread.
+        unsafe {
+            (
+                Owner::new(owner, self.release_owner.take()).peeled(),
+                EventCell::new(event, context, destroy, is_handle),
+            )
+        }
     }
 }

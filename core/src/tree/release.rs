@@ -3,7 +3,10 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use super::export::ExportNode;
+use super::schema::SchemaNode;
 use crate::abi::{ArrowArray, ArrowSchema};
+use crate::memory::scope;
 
 /// What arrays and schemas have in common.
 pub(super) trait CStruct: Sized {
@@ -77,11 +80,50 @@ pub(super) unsafe fn release_in_place<S: CStruct, N: BlockNode<S>>(structure: *m
                 continue;
             }
             if let Some(release) = release {
-                release(child);
+                call(child, release, own);
             }
             next = N::end(next);
         }
         released
+    }
+}
+
+/// Calls a release callback: our own as it is, a foreign one inside the callback scope. One that the scope skips is leaked,
+/// and the struct is released all the same.
+unsafe fn call<S: CStruct>(structure: *mut S, release: unsafe extern "C" fn(*mut S), own: bool) {
+    // SAFETY: the caller has a live struct, whose release takes the struct itself.
+    unsafe {
+        if own {
+            release(structure);
+        } else if !scope::run(|| release(structure)) {
+            *(*structure).release() = None;
+        }
+    }
+}
+
+/// Releases an array that is live; a released one is left alone.
+///
+/// # Safety
+/// `array` leads to a live or released struct.
+pub unsafe fn release_array_struct(array: *mut ArrowArray) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if let Some(release) = (*array).release {
+            call(array, release, release as usize == ExportNode::RELEASE as *const () as usize);
+        }
+    }
+}
+
+/// Releases a schema that is live; a released one is left alone.
+///
+/// # Safety
+/// `schema` leads to a live or released struct.
+pub unsafe fn release_schema_struct(schema: *mut ArrowSchema) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if let Some(release) = (*schema).release {
+            call(schema, release, release as usize == SchemaNode::RELEASE as *const () as usize);
+        }
     }
 }
 

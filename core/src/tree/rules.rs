@@ -42,7 +42,7 @@ pub struct At<'a> {
 }
 
 /// Whether arrays of this format have no nulls of their own: their children have them.
-pub fn counts_no_nulls(format: Format) -> bool {
+fn counts_no_nulls(format: Format) -> bool {
     matches!(format, Format::DenseUnion | Format::SparseUnion | Format::RunEndEncoded)
 }
 
@@ -220,7 +220,7 @@ impl At<'_> {
             Rule::A1,
             report,
             format_args!(
-                "expected a {} buffer whose size fits in 64 bits, found length {}, offset {} and {} bits a value",
+                "expected {} of a size that fits in 64 bits, found length {}, offset {} and {} bits a value",
                 role_name(slot.role),
                 facts.length,
                 facts.offset,

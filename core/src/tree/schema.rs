@@ -13,10 +13,10 @@ use crate::memory::{Plan, counts};
 use crate::types::Type;
 
 #[repr(C)]
-struct Node {
+pub(super) struct SchemaNode {
     schema: ArrowSchema,
     block: *mut Block,
-    end: *mut Node,
+    end: *mut SchemaNode,
 }
 
 struct Block {
@@ -25,7 +25,7 @@ struct Block {
     ty: ManuallyDrop<Type>,
 }
 
-impl BlockNode<ArrowSchema> for Node {
+impl BlockNode<ArrowSchema> for SchemaNode {
     const RELEASE: unsafe extern "C" fn(*mut ArrowSchema) = release_schema;
     fn structure(node: *mut Self) -> *mut ArrowSchema {
         node.cast()
@@ -62,7 +62,7 @@ impl Drop for ExportedSchema {
 pub fn export_schema(ty: &Type, report: &mut Report<'_>) -> Result<ExportedSchema> {
     let n_nodes = ty.n_nodes();
     let mut plan = Plan::starting_with::<Block>();
-    let nodes_at = plan.array::<Node>(n_nodes);
+    let nodes_at = plan.array::<SchemaNode>(n_nodes);
     let links_at = plan.array::<*mut ArrowSchema>(n_nodes);
     let (memory, layout) = plan.allocate(report)?;
     let block: NonNull<Block> = memory.cast();
@@ -70,22 +70,22 @@ pub fn export_schema(ty: &Type, report: &mut Report<'_>) -> Result<ExportedSchem
     // SAFETY: the plan made room for the block, for a node a type node and for a link a child.
     unsafe {
         block.write(Block { live: AtomicUsize::new(n_nodes), layout, ty: ManuallyDrop::new(ty.clone()) });
-        let nodes: *mut Node = memory.as_ptr().add(nodes_at).cast();
+        let nodes: *mut SchemaNode = memory.as_ptr().add(nodes_at).cast();
         let mut links: *mut *mut ArrowSchema = memory.as_ptr().add(links_at).cast();
         for (i, node) in ty.nodes().iter().enumerate() {
             let at = |absolute: u32| nodes.add((absolute as usize).wrapping_sub(first));
             let children = links;
             let n_children = node.n_children as usize;
             for child in (0..n_children).filter_map(|k| ty.child_index(i, k)) {
-                links.write(Node::structure(nodes.add(child)));
+                links.write(SchemaNode::structure(nodes.add(child)));
                 links = links.add(1);
             }
             let dictionary = if node.dictionary == crate::types::NONE {
                 core::ptr::null_mut()
             } else {
-                Node::structure(at(node.dictionary))
+                SchemaNode::structure(at(node.dictionary))
             };
-            nodes.add(i).write(Node {
+            nodes.add(i).write(SchemaNode {
                 schema: ArrowSchema {
                     format: ty.format_ptr(i),
                     name: ty.name_ptr(i),
@@ -112,9 +112,9 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
         if schema.is_null() || (*schema).release.is_none() {
             return;
         }
-        let node: *mut Node = (*schema).private_data.cast();
+        let node: *mut SchemaNode = (*schema).private_data.cast();
         let block = (*node).block;
-        let released = release_in_place::<ArrowSchema, Node>(schema);
+        let released = release_in_place::<ArrowSchema, SchemaNode>(schema);
         if take_off(&(*block).live, released) {
             let layout = (*block).layout;
             ManuallyDrop::drop(&mut (*block).ty);

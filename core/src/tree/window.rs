@@ -9,7 +9,7 @@ use std::alloc::Layout;
 
 use super::Tree;
 use crate::error::{Report, Result};
-use crate::memory::{Plan, counts, this_copy};
+use crate::memory::{Kind, Plan, counts, mark};
 
 /// A counted handle on a window: some of the values of one node of a tree.
 ///
@@ -29,8 +29,9 @@ pub struct View {
     pub null_count: i64,
 }
 
+#[repr(C)]
 pub(super) struct Window {
-    copy: *const u8,
+    mark: *const u8,
     count: AtomicUsize,
     tree: ManuallyDrop<Tree>,
     node: usize,
@@ -48,7 +49,7 @@ unsafe impl Sync for Array {}
 
 impl Array {
     /// A window on a node of the tree, which the caller has checked to have those values.
-    pub fn window(tree: &Tree, view: View, report: &mut Report<'_>) -> Result<Self> {
+    pub(crate) fn window(tree: &Tree, view: View, report: &mut Report<'_>) -> Result<Self> {
         let (memory, layout) = Plan::starting_with::<Window>().allocate(report)?;
         // SAFETY: the memory was just allocated for one window.
         Ok(unsafe { Self::write(memory.cast(), tree.clone(), view, Some(layout)) })
@@ -57,7 +58,7 @@ impl Array {
     /// Writes a window at `at`, which is memory for one that is not in use.
     pub(super) unsafe fn write(at: NonNull<Window>, tree: Tree, view: View, layout: Option<Layout>) -> Self {
         let window = Window {
-            copy: this_copy(),
+            mark: mark(Kind::Array),
             count: AtomicUsize::new(1),
             tree: ManuallyDrop::new(tree),
             node: view.node,
@@ -126,7 +127,7 @@ impl Array {
     /// `raw` came from [`Array::into_raw`] of some copy of the library, and its count has not been let go.
     pub unsafe fn from_raw(raw: NonNull<c_void>) -> Option<ManuallyDrop<Self>> {
         let handle = ManuallyDrop::new(Self(raw.cast()));
-        (handle.raw().copy == this_copy()).then_some(handle)
+        (handle.raw().mark == mark(Kind::Array)).then_some(handle)
     }
 
     fn raw(&self) -> &Window {
