@@ -15,8 +15,8 @@ use crate::types::{Extent, Format, Role, Slot, Type, TypeNode};
 pub(super) trait Parts {
     /// The numbers of node `i` as they are.
     fn facts(&self, i: usize) -> Facts;
-    /// Copies the addresses of node `i`'s buffers.
-    fn copy_addresses(&self, i: usize, first: usize, to: &mut [*const c_void]);
+    /// The addresses of node `i`'s buffers.
+    fn addresses(&self, i: usize, first: usize) -> impl Iterator<Item = *const c_void>;
     /// Counts the nulls of `span` of node `i`, whose bitmap is there, or gives -1 when it may not be read.
     fn count_nulls(&self, i: usize, first: usize, span: Span) -> i64;
     /// Whether buffer `k` of node `i`, which is NULL, has no bytes as far as other buffers tell.
@@ -49,8 +49,7 @@ pub(super) fn emit(
         } else if pushed && node.parent == root_index {
             span = Span { offset: raw.offset.wrapping_add(window.offset), length: window.length };
         }
-        let addresses = writer.addresses(n_buffers);
-        parts.copy_addresses(i, first, addresses);
+        let addresses = writer.push_addresses(n_buffers, parts.addresses(i, first));
         let null_count = match addresses.first() {
             Some(validity) if !validity.is_null() && node.layout.has_validity() => {
                 let known = derived_nulls(raw.null_count, raw.length, span.length);

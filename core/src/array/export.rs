@@ -64,8 +64,8 @@ impl Parts for Shown<'_> {
     }
 
     #[inline]
-    fn copy_addresses(&self, i: usize, _: usize, to: &mut [*const c_void]) {
-        self.array.tree().copy_addresses(self.array.node().wrapping_add(i), to);
+    fn addresses(&self, i: usize, _: usize) -> impl Iterator<Item = *const c_void> {
+        self.nodes.get(i).into_iter().flat_map(Node::addresses)
     }
 
     fn count_nulls(&self, i: usize, _: usize, span: Span) -> i64 {

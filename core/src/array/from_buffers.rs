@@ -30,14 +30,7 @@ pub fn from_buffers(
     }
     let device = if place.has_event { None } else { Some(place.device) };
     let given = Given { nodes, buffers, device };
-    let n_built = given.check(ty, type_nodes, report)?;
-    let shape = Shape {
-        n_nodes: nodes.len(),
-        n_pointers: buffers.len(),
-        has_entries: buffers.iter().any(OwnedBuffer::has_owner),
-        has_sizes: buffers.iter().any(|buffer| buffer.size_bytes() >= 0),
-        n_built,
-    };
+    let shape = given.check(ty, type_nodes, report)?;
     let root = nodes.first().copied().unwrap_or(Facts::EMPTY);
     let root = Span { offset: root.offset, length: root.length };
     let given = Given { nodes, buffers, device };
@@ -58,10 +51,11 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Checks everything and touches nothing. Returns how many sizes of variadic buffers have to be built.
-    fn check(&self, ty: &Type, type_nodes: &[TypeNode], report: &mut Report<'_>) -> Result<usize> {
+    /// Checks everything and touches nothing. Returns what the block has to hold.
+    fn check(&self, ty: &Type, type_nodes: &[TypeNode], report: &mut Report<'_>) -> Result<Shape> {
+        let (n_nodes, n_pointers) = (self.nodes.len(), self.buffers.len());
+        let mut shape = Shape { n_nodes, n_pointers, ..Shape::default() };
         let mut rest = self.buffers;
-        let mut n_built = 0usize;
         for (index, (node, facts)) in type_nodes.iter().zip(self.nodes).enumerate() {
             let at = At { ty, node, index };
             at.check_numbers(facts, report)?;
@@ -71,16 +65,20 @@ impl Given<'_> {
                 return Err(self.wrong_count(report));
             };
             rest = after;
+            for buffer in own {
+                shape.has_entries |= buffer.has_owner();
+                shape.has_sizes |= buffer.size_bytes() >= 0;
+            }
             self.check_buffers(&at, facts, own, report)?;
             if node.n_children > 0 {
                 let child = |i: usize| self.nodes.get(i).copied().unwrap_or(Facts::EMPTY);
                 at.check_children(facts, child, report)?;
             }
             if node.layout.is_variadic() {
-                n_built = n_built.saturating_add(self.check_variadic(&at, own, report)?);
+                shape.n_built = shape.n_built.saturating_add(self.check_variadic(&at, own, report)?);
             }
         }
-        if rest.is_empty() { Ok(n_built) } else { Err(self.wrong_count(report)) }
+        if rest.is_empty() { Ok(shape) } else { Err(self.wrong_count(report)) }
     }
 
     /// Checks the addresses and sizes of one node's buffers against what its numbers need.
@@ -243,11 +241,8 @@ impl Parts for Given<'_> {
     }
 
     #[inline]
-    fn copy_addresses(&self, _: usize, first: usize, to: &mut [*const c_void]) {
-        let own = self.buffers.get(first..).unwrap_or_default();
-        for (to, buffer) in to.iter_mut().zip(own) {
-            *to = buffer.data();
-        }
+    fn addresses(&self, _: usize, first: usize) -> impl Iterator<Item = *const c_void> {
+        self.buffers.get(first..).unwrap_or_default().iter().map(OwnedBuffer::data)
     }
 
     fn count_nulls(&self, _: usize, first: usize, span: Span) -> i64 {

@@ -189,28 +189,32 @@ impl Writer {
         }
     }
 
-    /// The list of the next node's buffer addresses, all NULL; fewer when the shape has not room for as many.
+    /// Writes the list of the next node's buffer addresses: `n_buffers` of them, NULL where `from` ends before.
     #[inline]
-    pub fn addresses(&mut self, n_buffers: usize) -> &mut [*const c_void] {
+    pub fn push_addresses(
+        &mut self,
+        n_buffers: usize,
+        mut from: impl Iterator<Item = *const c_void>,
+    ) -> &mut [*const c_void] {
         let n = n_buffers.min(self.shape.n_pointers.wrapping_sub(self.next_pointer));
-        // SAFETY: the shape counted how many pointers there is room for; they are written before they are read.
+        // SAFETY: the shape counted how many pointers there is room for, and all of the list is written here.
         unsafe {
             let first = self.pointers.add(self.next_pointer);
             for k in 0..n {
-                first.add(k).write(core::ptr::null());
+                first.add(k).write(from.next().unwrap_or(core::ptr::null()));
             }
             core::slice::from_raw_parts_mut(first, n)
         }
     }
 
-    /// The list that [`Writer::addresses`] gave last, as it is now.
+    /// The list that [`Writer::push_addresses`] wrote last, as it is now.
     pub fn addresses_again(&mut self, n_buffers: usize) -> &mut [*const c_void] {
         let n = n_buffers.min(self.shape.n_pointers.wrapping_sub(self.next_pointer));
-        // SAFETY: the list was written when it was asked for first.
+        // SAFETY: the list was written when it was pushed.
         unsafe { core::slice::from_raw_parts_mut(self.pointers.add(self.next_pointer), n) }
     }
 
-    /// Adds the next node of `ty`, number `i` in its order, whose addresses were asked for just now.
+    /// Adds the next node of `ty`, number `i` in its order, whose addresses were pushed just now.
     #[inline]
     pub fn push_node(&mut self, ty: &Type, nodes: &[TypeNode], i: usize, facts: &Facts) {
         let Some(node) = nodes.get(i) else { return };

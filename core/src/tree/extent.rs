@@ -18,9 +18,18 @@ pub enum Need {
 /// What `slot` needs in an array of `length` values behind `offset` others, with `n_variadic` variadic buffers.
 ///
 /// The caller has checked that neither is negative and that their sum does not overflow.
-#[inline]
+#[inline(always)]
 pub fn need(slot: &Slot, offset: i64, length: i64, n_variadic: usize) -> Need {
     let rows = offset.wrapping_add(length).cast_unsigned();
+    // Nearly every buffer of nearly every array: few values, and as many as rows.
+    if slot.extent == Extent::Rows && (rows | slot.bits) >> 31 == 0 {
+        return Need::Bytes((rows.wrapping_mul(slot.bits).wrapping_add(7) >> 3).cast_signed());
+    }
+    other_need(slot, rows, length, n_variadic)
+}
+
+#[inline(never)]
+fn other_need(slot: &Slot, rows: u64, length: i64, n_variadic: usize) -> Need {
     let elements = match slot.extent {
         Extent::Rows => rows,
         // An empty array's lone offset is often missing and never trustworthy, so it is not asked for.

@@ -70,6 +70,13 @@ pub struct Node {
 }
 
 impl Node {
+    /// The addresses of the node's buffers.
+    #[inline]
+    pub fn addresses(&self) -> impl Iterator<Item = *const c_void> + '_ {
+        // SAFETY: the producer's list has `n_buffers` pointers and lives as long as the tree that the node is in.
+        (0..self.n_buffers).map(|k| unsafe { self.buffers.add(k).read() })
+    }
+
     /// The node's numbers.
     pub fn facts(&self) -> Facts {
         Facts {
@@ -186,20 +193,6 @@ impl Tree {
     pub fn nodes(&self) -> &[Node] {
         // SAFETY: a tree has as many nodes as its type, and all were written before it was made.
         unsafe { core::slice::from_raw_parts(self.raw().nodes, self.ty().n_nodes()) }
-    }
-
-    /// Copies the addresses of node `i`'s buffers, of which there are as many as `to` has room for.
-    #[inline]
-    pub fn copy_addresses(&self, i: usize, to: &mut [*const c_void]) {
-        match self.nodes().get(i) {
-            Some(node) if node.n_buffers == to.len() => {
-                for (k, to) in to.iter_mut().enumerate() {
-                    // SAFETY: the producer's list has `n_buffers` pointers and lives as long as the tree.
-                    *to = unsafe { node.buffers.add(k).read() };
-                }
-            }
-            _ => to.fill(core::ptr::null()),
-        }
     }
 
     /// Number of buffers of all nodes.
