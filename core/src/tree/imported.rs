@@ -246,6 +246,9 @@ impl Tree {
     pub fn size(&self, i: usize, k: usize) -> i64 {
         let (Some(node), Some(slot)) = (self.nodes().get(i), self.slot(i, k)) else { return -1 };
         let built = slot.role == Role::VariadicSizes;
+        if self.buffer(i, k).is_null() && !built {
+            return 0;
+        }
         let sizes = self.raw().sizes;
         if !sizes.is_null() && !built {
             // SAFETY: the table has one size a buffer.
@@ -259,9 +262,6 @@ impl Tree {
             && let Some(known) = own.size(k).filter(|_| !built)
         {
             return known;
-        }
-        if self.buffer(i, k).is_null() && !built {
-            return 0;
         }
         match need(&slot, node.offset, node.length, node.n_buffers.saturating_sub(3)) {
             Need::Bytes(bytes) => bytes,
