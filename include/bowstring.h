@@ -758,6 +758,55 @@ BowstringStatus bowstring_device_array_from_buffers(const struct BowstringType *
                                                     struct ArrowDeviceArray *out,
                                                     struct BowstringError *error);
 
+/// One handle more on the same array; returns `array`. NULL gives NULL.
+///
+/// Ownership: the caller releases the result as well. Allocates nothing and cannot fail. Any thread may call it.
+BOWSTRING_API
+struct BowstringArray *bowstring_array_retain(const struct BowstringArray *array);
+
+/// Lets one handle go. NULL is fine.
+///
+/// Ownership: the handle is gone afterwards; when nothing else needs the producer's struct, its release runs now, on this
+/// thread. Any thread may call it, also while others use further handles.
+BOWSTRING_API
+void bowstring_array_release(struct BowstringArray *array);
+
+/// The array's type; NULL for NULL.
+///
+/// Ownership: the result is borrowed and lives as long as the array; retain it to keep it longer. Any thread may call it.
+BOWSTRING_API
+const struct BowstringType *bowstring_array_type(const struct BowstringArray *array);
+
+/// Exports the array, any number of times: one allocation, and one more for the schema when it is asked for.
+///
+/// What goes out is the strictest reading of the interface: names are not NULL, reserved members are zero, the CPU's id
+/// is -1, and a window on a struct without nulls is moved into its children. Null counts are counted in CPU memory;
+/// elsewhere what is known or -1 goes out, because a device is never touched. Addresses are the originals, but for
+/// buffers of no bytes in CPU memory, which are never NULL.
+///
+/// Ownership: the caller releases `out` and `out_schema`, each on its own; they keep alive what they show.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, `out_schema` excepted; OUT_OF_MEMORY. On failure both are
+/// released structs. Any thread may call it; any thread may release what it wrote.
+/// Source: Arrow C Device interface, "ArrowDeviceArray".
+BOWSTRING_API
+BowstringStatus bowstring_array_export(const struct BowstringArray *array,
+                                       struct ArrowDeviceArray *out,
+                                       struct ArrowSchema *out_schema,
+                                       struct BowstringError *error);
+
+/// Exports the array as one in CPU memory, any number of times: one allocation, and one more for the schema.
+///
+/// Ownership: as bowstring_array_export.
+/// Errors: as bowstring_array_export; SYNC_REQUIRED when an event is pending and the mode is NONE; UNSUPPORTED when the
+/// buffers are not in CPU memory. Any thread may call it; any thread may release what it wrote.
+/// Source: Arrow C Data interface, "ArrowArray".
+BOWSTRING_API
+BowstringStatus bowstring_array_export_host(const struct BowstringArray *array,
+                                            const struct BowstringSync *sync,
+                                            struct ArrowArray *out,
+                                            struct ArrowSchema *out_schema,
+                                            struct BowstringError *error);
+
 /// Imports an array and its schema, which are both handed over.
 ///
 /// The structs' structure is checked whole; no buffer is read, on any device, also one without a backend. What the field
@@ -825,55 +874,6 @@ BowstringStatus bowstring_array_import_borrowed(const struct ArrowDeviceArray *a
                                                 struct BowstringArray **out,
                                                 struct BowstringError *error);
 
-/// Exports the array, any number of times: one allocation, and one more for the schema when it is asked for.
-///
-/// What goes out is the strictest reading of the interface: names are not NULL, reserved members are zero, the CPU's id
-/// is -1, and a window on a struct without nulls is moved into its children. Null counts are counted in CPU memory;
-/// elsewhere what is known or -1 goes out, because a device is never touched. Addresses are the originals, but for
-/// buffers of no bytes in CPU memory, which are never NULL.
-///
-/// Ownership: the caller releases `out` and `out_schema`, each on its own; they keep alive what they show.
-/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, `out_schema` excepted; OUT_OF_MEMORY. On failure both are
-/// released structs. Any thread may call it; any thread may release what it wrote.
-/// Source: Arrow C Device interface, "ArrowDeviceArray".
-BOWSTRING_API
-BowstringStatus bowstring_array_export(const struct BowstringArray *array,
-                                       struct ArrowDeviceArray *out,
-                                       struct ArrowSchema *out_schema,
-                                       struct BowstringError *error);
-
-/// Exports the array as one in CPU memory, any number of times: one allocation, and one more for the schema.
-///
-/// Ownership: as bowstring_array_export.
-/// Errors: as bowstring_array_export; SYNC_REQUIRED when an event is pending and the mode is NONE; UNSUPPORTED when the
-/// buffers are not in CPU memory. Any thread may call it; any thread may release what it wrote.
-/// Source: Arrow C Data interface, "ArrowArray".
-BOWSTRING_API
-BowstringStatus bowstring_array_export_host(const struct BowstringArray *array,
-                                            const struct BowstringSync *sync,
-                                            struct ArrowArray *out,
-                                            struct ArrowSchema *out_schema,
-                                            struct BowstringError *error);
-
-/// One handle more on the same array; returns `array`. NULL gives NULL.
-///
-/// Ownership: the caller releases the result as well. Allocates nothing and cannot fail. Any thread may call it.
-BOWSTRING_API
-struct BowstringArray *bowstring_array_retain(const struct BowstringArray *array);
-
-/// Lets one handle go. NULL is fine.
-///
-/// Ownership: the handle is gone afterwards; when nothing else needs the producer's struct, its release runs now, on this
-/// thread. Any thread may call it, also while others use further handles.
-BOWSTRING_API
-void bowstring_array_release(struct BowstringArray *array);
-
-/// The array's type; NULL for NULL.
-///
-/// Ownership: the result is borrowed and lives as long as the array; retain it to keep it longer. Any thread may call it.
-BOWSTRING_API
-const struct BowstringType *bowstring_array_type(const struct BowstringArray *array);
-
 /// The number of nodes of the array, and of all their buffers. Either pointer may be NULL.
 ///
 /// Ownership: nothing changes hands.
@@ -920,6 +920,37 @@ BowstringStatus bowstring_array_device(const struct BowstringArray *array,
                                        void **sync_event,
                                        struct BowstringError *error);
 
+/// The number of nulls in the array: what is known of it, else counted and remembered.
+///
+/// Unions and run-end encoded arrays have no nulls of their own; every value of a null array is one; an index into a
+/// dictionary counts, not the value it leads to.
+///
+/// Ownership: nothing changes hands.
+/// Errors: INVALID_ARGUMENT for NULL arguments or an unknown sync mode; when it has to be counted, SYNC_REQUIRED for a
+/// pending event with mode NONE, and UNSUPPORTED for memory that needs a backend. On failure `*out` is -1. Any thread may
+/// call it.
+/// Source: Arrow C Data interface, "ArrowArray.null_count".
+BOWSTRING_API
+BowstringStatus bowstring_array_null_count(const struct BowstringArray *array,
+                                           const struct BowstringSync *sync,
+                                           int64_t *out,
+                                           struct BowstringError *error);
+
+/// Writes the array as text: its tree with types, lengths, nulls and device, and every buffer's role, address and size.
+/// Never waits and reads no buffer.
+///
+/// `needed` receives the bytes that the whole text takes with its NUL. Too small a buffer receives a prefix, cut between
+/// characters and ended with a NUL; NULL with capacity 0 only asks for `needed`.
+///
+/// Ownership: the buffer is the caller's; the array is borrowed.
+/// Errors: INVALID_ARGUMENT for a NULL array or a NULL buffer with a capacity. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_to_text(const struct BowstringArray *array,
+                                        char *out,
+                                        size_t capacity,
+                                        size_t *needed,
+                                        struct BowstringError *error);
+
 /// A child of the array.
 ///
 /// The children of structs, sparse unions and fixed-size lists are windowed like the array; those of lists, list views,
@@ -952,22 +983,6 @@ BowstringStatus bowstring_array_slice(const struct BowstringArray *array,
                                       int64_t length,
                                       struct BowstringArray **out,
                                       struct BowstringError *error);
-
-/// The number of nulls in the array: what is known of it, else counted and remembered.
-///
-/// Unions and run-end encoded arrays have no nulls of their own; every value of a null array is one; an index into a
-/// dictionary counts, not the value it leads to.
-///
-/// Ownership: nothing changes hands.
-/// Errors: INVALID_ARGUMENT for NULL arguments or an unknown sync mode; when it has to be counted, SYNC_REQUIRED for a
-/// pending event with mode NONE, and UNSUPPORTED for memory that needs a backend. On failure `*out` is -1. Any thread may
-/// call it.
-/// Source: Arrow C Data interface, "ArrowArray.null_count".
-BOWSTRING_API
-BowstringStatus bowstring_array_null_count(const struct BowstringArray *array,
-                                           const struct BowstringSync *sync,
-                                           int64_t *out,
-                                           struct BowstringError *error);
 
 /// The same array with every buffer's size known: the ends of offsets and the sizes of variadic buffers are read, once.
 ///
@@ -1042,21 +1057,6 @@ BowstringStatus bowstring_array_to_buffers(const struct BowstringArray *array,
                                            size_t n_buffers,
                                            struct BowstringPlacement *out_placement,
                                            struct BowstringError *error);
-
-/// Writes the array as text: its tree with types, lengths, nulls and device, and every buffer's role, address and size.
-/// Never waits and reads no buffer.
-///
-/// `needed` receives the bytes that the whole text takes with its NUL. Too small a buffer receives a prefix, cut between
-/// characters and ended with a NUL; NULL with capacity 0 only asks for `needed`.
-///
-/// Ownership: the buffer is the caller's; the array is borrowed.
-/// Errors: INVALID_ARGUMENT for a NULL array or a NULL buffer with a capacity. Any thread may call it.
-BOWSTRING_API
-BowstringStatus bowstring_array_to_text(const struct BowstringArray *array,
-                                        char *out,
-                                        size_t capacity,
-                                        size_t *needed,
-                                        struct BowstringError *error);
 
 /// Makes a buffer of memory that somebody owns.
 ///
