@@ -218,7 +218,7 @@ fn structure_that_the_grammar_allows_is_checked_too() {
         ("run_end_encoded<int32, run_end_encoded<int32, utf8>>", "$.values", "another type", "\"+r\""),
     ] {
         let error = parse(given).unwrap_err();
-        assert_eq!(error.status, Status::InvalidArgument as i32, "{given}");
+        assert_eq!(error.status, Status::InvalidData as i32, "{given}");
         assert_eq!(error.path(), path, "{given}: {error}");
         let (says_expected, says_found) = error.message().split_once(", found ").unwrap_or_default();
         assert!(says_expected.contains(expected) && says_found.contains(found), "{given}: {error}");

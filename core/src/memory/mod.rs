@@ -12,4 +12,4 @@ pub use counts::Live;
 pub use owner::{Counted, CountedOps, Event, EventCell, OwnedBuffer, Owner, ReleaseOwner};
 pub use plan::Plan;
 pub use scope::CallbackScope;
-pub use shared::{Kind, Parts, Room, Shared, mark};
+pub use shared::{Items, Kind, Parts, Room, Shared, mark};

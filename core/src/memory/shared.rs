@@ -1,7 +1,7 @@
 //! The counted block that types are kept in: a header, items, indices and bytes in one allocation.
 
 use core::fmt;
-use core::mem::ManuallyDrop;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
@@ -23,10 +23,17 @@ struct Block<H> {
     live: &'static Live,
     count: AtomicUsize,
     layout: Layout,
-    items: (usize, usize),
-    indices: (usize, usize),
-    bytes: (usize, usize),
+    n_items: usize,
+    indices: NonNull<[u32]>,
+    bytes: NonNull<[u8]>,
     header: H,
+}
+
+impl<H> Block<H> {
+    /// Where items start, which follows from their type alone.
+    const fn items<T>() -> usize {
+        size_of::<Self>().next_multiple_of(align_of::<T>())
+    }
 }
 
 /// How much a block has room for.
@@ -40,15 +47,53 @@ pub struct Room {
     pub n_bytes: usize,
 }
 
-/// The parts of a block that is being filled. Items, indices and bytes start as zeroes of their kind.
+/// The parts of a block that is being filled. Indices and bytes start as zeroes.
 #[derive(Debug)]
 pub struct Parts<'a, T> {
-    /// The items, all equal to the one that the block was made with.
-    pub items: &'a mut [T],
+    /// The items, none yet. The block has as many as were added.
+    pub items: Items<'a, T>,
     /// The indices, all 0.
     pub indices: &'a mut [u32],
     /// The bytes, all 0.
     pub bytes: &'a mut [u8],
+}
+
+/// The items of a block that is being filled: those that were added, and room for more.
+#[derive(Debug)]
+pub struct Items<'a, T> {
+    room: &'a mut [MaybeUninit<T>],
+    n: usize,
+}
+
+impl<T> Default for Items<'_, T> {
+    /// No room.
+    fn default() -> Self {
+        Self { room: &mut [], n: 0 }
+    }
+}
+
+impl<T: Copy> Items<'_, T> {
+    /// The number of items that were added.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.n
+    }
+
+    /// Adds an item, or says that there is no room.
+    #[inline]
+    pub fn push(&mut self, item: T) -> bool {
+        let Some(place) = self.room.get_mut(self.n) else { return false };
+        place.write(item);
+        self.n = self.n.wrapping_add(1);
+        true
+    }
+
+    /// The items that were added.
+    #[inline]
+    pub fn added(&mut self) -> &mut [T] {
+        // SAFETY: the first `n` places were written, and `n` never passes the room.
+        unsafe { core::slice::from_raw_parts_mut(self.room.as_mut_ptr().cast(), self.n) }
+    }
 }
 
 // SAFETY: a block is only read once it is shared, its count is atomic, and it is freed by whichever thread is last.
@@ -63,10 +108,9 @@ impl<H: Copy, T: Copy> Shared<H, T> {
     pub fn try_new(
         live: &'static Live,
         header: H,
-        blank: T,
         room: Room,
         report: &mut Report<'_>,
-        fill: impl FnOnce(Parts<'_, T>, &mut Report<'_>) -> Result<()>,
+        fill: impl FnOnce(&mut Parts<'_, T>, &mut Report<'_>) -> Result<()>,
     ) -> Result<Self> {
         let Room { n_items, n_indices, n_bytes } = room;
         let mut plan = Plan::starting_with::<Block<H>>();
@@ -75,36 +119,38 @@ impl<H: Copy, T: Copy> Shared<H, T> {
         let bytes = plan.array::<u8>(n_bytes);
         let (memory, layout) = plan.allocate(report)?;
         let block: NonNull<Block<H>> = memory.cast();
-        // SAFETY: the block has room and alignment for each part at the place that the plan gave; `T` is `Copy`, so a
-        // failed `fill` needs no destructors.
+        // SAFETY: the block has room and alignment for each part at the place that the plan gave; `T` is `Copy`, so
+        // items that are never shared need no destructors.
         unsafe {
+            // Indices and bytes lie one after the other.
+            memory.add(indices).write_bytes(0, bytes.wrapping_sub(indices).wrapping_add(n_bytes));
+            let indices: NonNull<u32> = memory.add(indices).cast();
+            let bytes = memory.add(bytes);
             block.write(Block {
                 mark: mark(Kind::Type),
                 live,
                 count: AtomicUsize::new(1),
                 layout,
-                items: (items, n_items),
-                indices: (indices, n_indices),
-                bytes: (bytes, n_bytes),
+                n_items: 0,
+                indices: NonNull::slice_from_raw_parts(indices, n_indices),
+                bytes: NonNull::slice_from_raw_parts(bytes, n_bytes),
                 header,
             });
-            for i in 0..n_items {
-                memory.add(items).cast::<T>().add(i).write(blank);
-            }
-            memory.add(indices).write_bytes(0, n_indices.wrapping_mul(size_of::<u32>()));
-            memory.add(bytes).write_bytes(0, n_bytes);
         }
         live.add();
         let shared = Self { block, items: core::marker::PhantomData };
-        // SAFETY: the parts were initialised above, do not overlap, and no other handle exists yet.
-        let parts = unsafe {
-            Parts {
-                items: core::slice::from_raw_parts_mut(memory.add(items).cast().as_ptr(), n_items),
-                indices: core::slice::from_raw_parts_mut(memory.add(indices).cast().as_ptr(), n_indices),
-                bytes: core::slice::from_raw_parts_mut(memory.add(bytes).as_ptr(), n_bytes),
-            }
+        // SAFETY: the parts do not overlap, no other handle exists yet, and only items need not be initialised.
+        let mut parts = unsafe {
+            let room = core::slice::from_raw_parts_mut(memory.add(items).cast().as_ptr(), n_items);
+            let Block { indices, bytes, .. } = block.as_ref();
+            let (mut indices, mut bytes) = (*indices, *bytes);
+            Parts { items: Items { room, n: 0 }, indices: indices.as_mut(), bytes: bytes.as_mut() }
         };
-        fill(parts, report)?;
+        fill(&mut parts, report)?;
+        // These are the block's own, or none: `fill` works for any lifetime, so no other items fit in their place.
+        let n_items = parts.items.n;
+        // SAFETY: the block is initialised, no reference into it is in use, and so many items were written.
+        unsafe { (*block.as_ptr()).n_items = n_items };
         Ok(shared)
     }
 }
@@ -116,26 +162,37 @@ impl<H, T> Shared<H, T> {
     }
 
     /// The items.
+    #[inline]
     pub fn items(&self) -> &[T] {
-        self.part(self.raw().items)
+        // SAFETY: so many items were written at that place, and they are not written any more.
+        unsafe {
+            let first = self.block.cast::<u8>().add(Block::<H>::items::<T>()).cast();
+            core::slice::from_raw_parts(first.as_ptr(), self.raw().n_items)
+        }
     }
 
     /// The indices.
+    #[inline]
     pub fn indices(&self) -> &[u32] {
-        self.part(self.raw().indices)
+        // SAFETY: the indices were initialised, and are not written any more.
+        unsafe { self.raw().indices.as_ref() }
     }
 
     /// The bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
-        self.part(self.raw().bytes)
+        // SAFETY: the bytes were initialised, and are not written any more.
+        unsafe { self.raw().bytes.as_ref() }
     }
 
     /// Whether both are handles of the same block.
+    #[inline]
     pub fn same_block(&self, other: &Self) -> bool {
         self.block == other.block
     }
 
     /// Whether this copy of the library made the block. Two copies in one process do not understand each other's.
+    #[inline]
     pub fn is_ours(&self) -> bool {
         self.raw().mark == mark(Kind::Type)
     }
@@ -149,23 +206,19 @@ impl<H, T> Shared<H, T> {
     ///
     /// # Safety
     /// `item` came from [`Shared::item_address`] of a block that still lives, with the same `i`.
+    #[inline]
     pub unsafe fn from_item_address(item: *const T, i: usize) -> ManuallyDrop<Self> {
-        let mut plan = Plan::starting_with::<Block<H>>();
-        let items = plan.array::<T>(1);
+        let items = Block::<H>::items::<T>();
         let ahead = i.wrapping_mul(size_of::<T>()).wrapping_add(items);
         // SAFETY: items start `items` bytes into the block, and this is the `i`th; the caller vouches for the rest.
         let block = unsafe { NonNull::new_unchecked(item.cast_mut().cast::<u8>().sub(ahead).cast()) };
         ManuallyDrop::new(Self { block, items: core::marker::PhantomData })
     }
 
+    #[inline]
     fn raw(&self) -> &Block<H> {
         // SAFETY: a handle keeps its block alive and initialised.
         unsafe { self.block.as_ref() }
-    }
-
-    fn part<U>(&self, (at, n): (usize, usize)) -> &[U] {
-        // SAFETY: the block was initialised with `n` values of `U` at `at`, and is not written any more.
-        unsafe { core::slice::from_raw_parts(self.block.cast::<u8>().add(at).cast().as_ptr(), n) }
     }
 }
 
@@ -213,4 +266,41 @@ pub enum Kind {
 pub fn mark(kind: Kind) -> *const u8 {
     static MARKS: [u8; 4] = [0; 4];
     MARKS.get(kind as usize).map_or(core::ptr::null(), core::ptr::from_ref)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::counts;
+
+    const ROOM: Room = Room { n_items: 2, n_indices: 0, n_bytes: 0 };
+
+    fn block(fill: impl FnOnce(&mut Parts<'_, u64>, &mut Report<'_>) -> Result<()>) -> Shared<u32, u64> {
+        Shared::try_new(&counts::TYPES, 0, ROOM, &mut Report::silent(), fill).unwrap()
+    }
+
+    #[test]
+    fn a_block_has_as_many_items_as_were_added() {
+        let one = block(|parts, _| {
+            assert!(parts.items.push(7));
+            Ok(())
+        });
+        assert_eq!(one.items(), [7]);
+        let full = block(|parts, _| {
+            assert_eq!([1, 2, 3].map(|item| parts.items.push(item)), [true, true, false]);
+            Ok(())
+        });
+        assert_eq!(full.items(), [1, 2]);
+    }
+
+    #[test]
+    fn items_that_were_taken_away_do_not_count() {
+        let block = block(|parts, _| {
+            assert!(parts.items.push(1));
+            let taken = core::mem::take(&mut parts.items);
+            assert_eq!((taken.count(), parts.items.push(2)), (1, false));
+            Ok(())
+        });
+        assert_eq!(block.items(), []);
+    }
 }

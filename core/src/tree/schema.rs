@@ -67,39 +67,44 @@ pub fn export_schema(ty: &Type, report: &mut Report<'_>) -> Result<ExportedSchem
     let (memory, layout) = plan.allocate(report)?;
     let block: NonNull<Block> = memory.cast();
     let first = ty.base();
+    let texts = ty.texts();
     // SAFETY: the plan made room for the block, for a node a type node and for a link a child.
     unsafe {
         block.write(Block { live: AtomicUsize::new(n_nodes), layout, ty: ManuallyDrop::new(ty.clone()) });
         let nodes: *mut SchemaNode = memory.as_ptr().add(nodes_at).cast();
         let mut links: *mut *mut ArrowSchema = memory.as_ptr().add(links_at).cast();
-        for (i, node) in ty.nodes().iter().enumerate() {
-            let at = |absolute: u32| nodes.add((absolute as usize).wrapping_sub(first));
-            let children = links;
-            let n_children = node.n_children as usize;
-            for child in (0..n_children).filter_map(|k| ty.child_index(i, k)) {
-                links.write(SchemaNode::structure(nodes.add(child)));
-                links = links.add(1);
+        let at = |absolute: u32| nodes.add((absolute as usize).wrapping_sub(first));
+        let mut own = nodes;
+        for node in ty.nodes() {
+            let mut children = core::ptr::null_mut();
+            if node.n_children != 0 {
+                children = links;
+                for child in ty.children_of(node) {
+                    links.write(SchemaNode::structure(at(*child)));
+                    links = links.add(1);
+                }
             }
-            let dictionary = if node.dictionary == crate::types::NONE {
-                core::ptr::null_mut()
-            } else {
+            let dictionary = if node.has_dictionary() {
                 SchemaNode::structure(at(node.dictionary))
+            } else {
+                core::ptr::null_mut()
             };
-            nodes.add(i).write(SchemaNode {
+            own.write(SchemaNode {
                 schema: ArrowSchema {
-                    format: ty.format_ptr(i),
-                    name: ty.name_ptr(i),
-                    metadata: ty.metadata_ptr(i),
+                    format: texts.format_ptr(node),
+                    name: texts.name_ptr(node),
+                    metadata: texts.metadata_ptr(node),
                     flags: node.flags,
                     n_children: i64::from(node.n_children),
-                    children: if n_children == 0 { core::ptr::null_mut() } else { children },
+                    children,
                     dictionary,
                     release: Some(release_schema),
-                    private_data: nodes.add(i).cast::<c_void>(),
+                    private_data: own.cast::<c_void>(),
                 },
                 block: block.as_ptr(),
                 end: at(node.subtree_end),
             });
+            own = own.add(1);
         }
         counts::BLOCKS.add();
         Ok(ExportedSchema(core::ptr::read(&raw const (*nodes).schema)))

@@ -157,12 +157,35 @@ impl Format {
     #[inline]
     pub fn parse(format: &[u8]) -> core::result::Result<Format, FormatFault> {
         match *format {
-            [letter] => match LETTERS.get(usize::from(letter)) {
-                Some(Some(format)) => Ok(*format),
-                _ => Err(refuse_letter(letter)),
-            },
+            [letter] => Self::of_letter(letter).ok_or_else(|| refuse_letter(letter)),
+            [b'+', b's'] => Ok(Format::Struct),
+            [b'+', b'l'] => Ok(Format::List),
             _ => parse_longer(format),
         }
+    }
+
+    /// The format whose string is that one letter.
+    pub(super) const fn of_letter(letter: u8) -> Option<Format> {
+        Some(match letter {
+            b'n' => Format::Null,
+            b'b' => Format::Bool,
+            b'c' => Format::Int8,
+            b'C' => Format::UInt8,
+            b's' => Format::Int16,
+            b'S' => Format::UInt16,
+            b'i' => Format::Int32,
+            b'I' => Format::UInt32,
+            b'l' => Format::Int64,
+            b'L' => Format::UInt64,
+            b'e' => Format::Float16,
+            b'f' => Format::Float32,
+            b'g' => Format::Float64,
+            b'z' => Format::Binary,
+            b'Z' => Format::LargeBinary,
+            b'u' => Format::Utf8,
+            b'U' => Format::LargeUtf8,
+            _ => return None,
+        })
     }
 
     /// The largest precision of a decimal of that many bits; `None` for widths that decimals do not have.
@@ -368,39 +391,6 @@ fn parse_longer(format: &[u8]) -> Parsed {
     }
 }
 
-/// The formats of one letter, looked up at once because most columns have one.
-static LETTERS: [Option<Format>; 128] = {
-    let mut table = [None; 128];
-    let letters = [
-        (b'n', Format::Null),
-        (b'b', Format::Bool),
-        (b'c', Format::Int8),
-        (b'C', Format::UInt8),
-        (b's', Format::Int16),
-        (b'S', Format::UInt16),
-        (b'i', Format::Int32),
-        (b'I', Format::UInt32),
-        (b'l', Format::Int64),
-        (b'L', Format::UInt64),
-        (b'e', Format::Float16),
-        (b'f', Format::Float32),
-        (b'g', Format::Float64),
-        (b'z', Format::Binary),
-        (b'Z', Format::LargeBinary),
-        (b'u', Format::Utf8),
-        (b'U', Format::LargeUtf8),
-    ];
-    let mut rest: &[(u8, Format)] = &letters;
-    while let [(letter, format), tail @ ..] = rest {
-        let (_, from) = table.split_at_mut(*letter as usize);
-        if let [place, ..] = from {
-            *place = Some(*format);
-        }
-        rest = tail;
-    }
-    table
-};
-
 #[cold]
 fn refuse_letter(letter: u8) -> FormatFault {
     match letter {
@@ -418,8 +408,6 @@ const IDS: &str = "+ud: or +us: and different ids from 0 to 127, divided by comm
 
 fn parse_nested(rest: &[u8]) -> Parsed {
     Ok(match *rest {
-        [b's'] => Format::Struct,
-        [b'l'] => Format::List,
         [b'L'] => Format::LargeList,
         [b'm'] => Format::Map,
         [b'r'] => Format::RunEndEncoded,

@@ -44,7 +44,7 @@ impl DataType {
 }
 
 /// What a buffer is for. The numbers are part of the C ABI.
-#[repr(i32)]
+#[repr(u8)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A bitmap with a 1 for each value that is there.
@@ -100,9 +100,41 @@ pub struct Layout(Table);
 /// Only the width of fixed-size binary values is not known beforehand.
 #[derive(Debug, Clone, Copy)]
 enum Table {
-    Known(&'static [Slot]),
-    Variadic(&'static [Slot; 3]),
+    Known(&'static Entry),
     Width([Slot; 2]),
+}
+
+/// A layout that does not depend on a width.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known(&'static Entry);
+
+impl Known {
+    /// The layout of a format, if it is one of those.
+    pub(super) fn of(format: Format) -> Option<Known> {
+        if matches!(format, Format::FixedSizeBinary(_)) { None } else { Some(Known(known(format))) }
+    }
+
+    /// The format whose string is that one letter, and its layout.
+    #[inline]
+    pub(super) fn of_letter(letter: u8) -> Option<(Format, Known)> {
+        *LETTERS.get(usize::from(letter.wrapping_sub(FIRST_LETTER)))?
+    }
+}
+
+/// A line of the table, with what is asked of every node worked out.
+#[derive(Debug)]
+struct Entry {
+    slots: &'static [Slot],
+    is_variadic: bool,
+    has_validity: bool,
+}
+
+impl Entry {
+    const fn of(slots: &'static [Slot]) -> Entry {
+        let has_validity = matches!(slots, [first, ..] if matches!(first.role, Role::Validity));
+        let is_variadic = matches!(slots, [.., last] if matches!(last.role, Role::VariadicSizes));
+        Entry { slots, is_variadic, has_validity }
+    }
 }
 
 const fn slot(role: Role, extent: Extent, element: DataType) -> Slot {
@@ -127,54 +159,57 @@ const TEXT: Slot = slot(Role::Data, Extent::LastOffset, DataType::bytes(1));
 const TYPE_IDS: Slot = rows(Role::TypeIds, DataType::INT, 8);
 const VARIADIC: Slot = slot(Role::Variadic, Extent::VariadicSize, DataType::bytes(1));
 
-static NONE: [Slot; 0] = [];
-static VALIDITY_ONLY: [Slot; 1] = [VALIDITY];
-static BOOLS: [Slot; 2] = [VALIDITY, data(DataType::BOOL, 1)];
-static INT8: [Slot; 2] = [VALIDITY, data(DataType::INT, 8)];
-static INT16: [Slot; 2] = [VALIDITY, data(DataType::INT, 16)];
-static INT32: [Slot; 2] = [VALIDITY, data(DataType::INT, 32)];
-static INT64: [Slot; 2] = [VALIDITY, data(DataType::INT, 64)];
-static UINT8: [Slot; 2] = [VALIDITY, data(DataType::UINT, 8)];
-static UINT16: [Slot; 2] = [VALIDITY, data(DataType::UINT, 16)];
-static UINT32: [Slot; 2] = [VALIDITY, data(DataType::UINT, 32)];
-static UINT64: [Slot; 2] = [VALIDITY, data(DataType::UINT, 64)];
-static FLOAT16: [Slot; 2] = [VALIDITY, data(DataType::FLOAT, 16)];
-static FLOAT32: [Slot; 2] = [VALIDITY, data(DataType::FLOAT, 32)];
-static FLOAT64: [Slot; 2] = [VALIDITY, data(DataType::FLOAT, 64)];
-static BYTES16: [Slot; 2] = [VALIDITY, slot(Role::Data, Extent::Rows, DataType::bytes(16))];
-static BYTES32: [Slot; 2] = [VALIDITY, slot(Role::Data, Extent::Rows, DataType::bytes(32))];
-static DAY_TIME: [Slot; 2] =
-    [VALIDITY, slot(Role::Data, Extent::Rows, DataType { code: DataType::INT, bits: 32, lanes: 2 })];
-static TEXT32: [Slot; 3] = [VALIDITY, offsets(32), TEXT];
-static TEXT64: [Slot; 3] = [VALIDITY, offsets(64), TEXT];
-static VIEWS: [Slot; 3] = [
+static NONE: Entry = Entry::of(&[]);
+static VALIDITY_ONLY: Entry = Entry::of(&[VALIDITY]);
+static BOOLS: Entry = Entry::of(&[VALIDITY, data(DataType::BOOL, 1)]);
+static INT8: Entry = Entry::of(&[VALIDITY, data(DataType::INT, 8)]);
+static INT16: Entry = Entry::of(&[VALIDITY, data(DataType::INT, 16)]);
+static INT32: Entry = Entry::of(&[VALIDITY, data(DataType::INT, 32)]);
+static INT64: Entry = Entry::of(&[VALIDITY, data(DataType::INT, 64)]);
+static UINT8: Entry = Entry::of(&[VALIDITY, data(DataType::UINT, 8)]);
+static UINT16: Entry = Entry::of(&[VALIDITY, data(DataType::UINT, 16)]);
+static UINT32: Entry = Entry::of(&[VALIDITY, data(DataType::UINT, 32)]);
+static UINT64: Entry = Entry::of(&[VALIDITY, data(DataType::UINT, 64)]);
+static FLOAT16: Entry = Entry::of(&[VALIDITY, data(DataType::FLOAT, 16)]);
+static FLOAT32: Entry = Entry::of(&[VALIDITY, data(DataType::FLOAT, 32)]);
+static FLOAT64: Entry = Entry::of(&[VALIDITY, data(DataType::FLOAT, 64)]);
+static BYTES16: Entry = Entry::of(&[VALIDITY, slot(Role::Data, Extent::Rows, DataType::bytes(16))]);
+static BYTES32: Entry = Entry::of(&[VALIDITY, slot(Role::Data, Extent::Rows, DataType::bytes(32))]);
+static DAY_TIME: Entry = Entry::of(&[
+    VALIDITY,
+    slot(Role::Data, Extent::Rows, DataType { code: DataType::INT, bits: 32, lanes: 2 }),
+]);
+static TEXT32: Entry = Entry::of(&[VALIDITY, offsets(32), TEXT]);
+static TEXT64: Entry = Entry::of(&[VALIDITY, offsets(64), TEXT]);
+static VIEWS: Entry = Entry::of(&[
     VALIDITY,
     slot(Role::Views, Extent::Rows, DataType::bytes(16)),
     slot(Role::VariadicSizes, Extent::VariadicCount, DataType::scalar(DataType::INT, 64)),
-];
-static LIST32: [Slot; 2] = [VALIDITY, offsets(32)];
-static LIST64: [Slot; 2] = [VALIDITY, offsets(64)];
-static LIST_VIEW32: [Slot; 3] =
-    [VALIDITY, rows(Role::Offsets, DataType::INT, 32), rows(Role::Sizes, DataType::INT, 32)];
-static LIST_VIEW64: [Slot; 3] =
-    [VALIDITY, rows(Role::Offsets, DataType::INT, 64), rows(Role::Sizes, DataType::INT, 64)];
-static SPARSE: [Slot; 1] = [TYPE_IDS];
-static DENSE: [Slot; 2] = [TYPE_IDS, rows(Role::Offsets, DataType::INT, 32)];
+]);
+static LIST32: Entry = Entry::of(&[VALIDITY, offsets(32)]);
+static LIST64: Entry = Entry::of(&[VALIDITY, offsets(64)]);
+static LIST_VIEW32: Entry =
+    Entry::of(&[VALIDITY, rows(Role::Offsets, DataType::INT, 32), rows(Role::Sizes, DataType::INT, 32)]);
+static LIST_VIEW64: Entry =
+    Entry::of(&[VALIDITY, rows(Role::Offsets, DataType::INT, 64), rows(Role::Sizes, DataType::INT, 64)]);
+static SPARSE: Entry = Entry::of(&[TYPE_IDS]);
+static DENSE: Entry = Entry::of(&[TYPE_IDS, rows(Role::Offsets, DataType::INT, 32)]);
 
 impl Layout {
-    pub(super) const EMPTY: Layout = Layout(Table::Known(&[]));
+    pub(super) const EMPTY: Layout = Layout(Table::Known(&NONE));
 
     /// The layout of a format.
     #[inline]
     pub fn of(format: Format) -> Layout {
         match format {
             Format::FixedSizeBinary(width) => Self::wide(width),
-            Format::BinaryView | Format::Utf8View => Layout(Table::Variadic(&VIEWS)),
-            Format::Decimal { bits: 32, .. } => Layout(Table::Known(&INT32)),
-            Format::Decimal { bits: 64, .. } => Layout(Table::Known(&INT64)),
-            Format::Decimal { bits: 256, .. } => Layout(Table::Known(&BYTES32)),
             other => Layout(Table::Known(known(other))),
         }
+    }
+
+    #[inline]
+    pub(super) fn of_known(known: Known) -> Layout {
+        Layout(Table::Known(known.0))
     }
 
     #[inline(never)]
@@ -191,9 +226,8 @@ impl Layout {
     #[inline]
     pub fn slots(&self) -> &[Slot] {
         match &self.0 {
-            Table::Known(slots) => slots,
-            Table::Variadic(slots) => slots.as_slice(),
-            Table::Width(slots) => slots.as_slice(),
+            Table::Known(entry) => entry.slots,
+            Table::Width(slots) => slots,
         }
     }
 
@@ -206,13 +240,16 @@ impl Layout {
     /// Whether arrays of the type have variadic buffers.
     #[inline]
     pub fn is_variadic(&self) -> bool {
-        matches!(self.0, Table::Variadic(_))
+        matches!(self.0, Table::Known(Entry { is_variadic: true, .. }))
     }
 
     /// Whether the first buffer is a validity bitmap.
     #[inline]
     pub fn has_validity(&self) -> bool {
-        self.slots().first().is_some_and(|slot| slot.role == Role::Validity)
+        match self.0 {
+            Table::Known(entry) => entry.has_validity,
+            Table::Width(_) => true,
+        }
     }
 
     /// The number of buffers without variadic ones.
@@ -241,9 +278,8 @@ impl PartialEq for Layout {
     }
 }
 
-/// The layouts that do not depend on a number in the format; decimals here are those of 128 bits.
-#[inline]
-fn known(format: Format) -> &'static [Slot] {
+/// The layouts that do not depend on a width in the format.
+const fn known(format: Format) -> &'static Entry {
     match format {
         Format::Null | Format::RunEndEncoded => &NONE,
         Format::Bool => &BOOLS,
@@ -260,6 +296,9 @@ fn known(format: Format) -> &'static [Slot] {
         Format::Float16 => &FLOAT16,
         Format::Float32 => &FLOAT32,
         Format::Float64 => &FLOAT64,
+        Format::Decimal { bits: 32, .. } => &INT32,
+        Format::Decimal { bits: 64, .. } => &INT64,
+        Format::Decimal { bits: 256, .. } => &BYTES32,
         Format::Decimal { .. } | Format::IntervalMonthDayNano => &BYTES16,
         Format::IntervalDayTime => &DAY_TIME,
         Format::Binary | Format::Utf8 => &TEXT32,
@@ -271,7 +310,25 @@ fn known(format: Format) -> &'static [Slot] {
         Format::FixedSizeList(_) | Format::Struct => &VALIDITY_ONLY,
         Format::SparseUnion => &SPARSE,
         Format::DenseUnion => &DENSE,
+        Format::BinaryView | Format::Utf8View => &VIEWS,
         // `Layout::of` takes these itself.
-        Format::FixedSizeBinary(_) | Format::BinaryView | Format::Utf8View => &NONE,
+        Format::FixedSizeBinary(_) => &NONE,
     }
 }
+
+const FIRST_LETTER: u8 = b'A';
+
+/// The formats of one letter. They are looked up at once, because most nodes have one.
+static LETTERS: [Option<(Format, Known)>; 58] = {
+    let mut table = [None; 58];
+    let mut letter = FIRST_LETTER;
+    let mut rest: &mut [Option<(Format, Known)>] = &mut table;
+    while let [place, after @ ..] = rest {
+        if let Some(format) = Format::of_letter(letter) {
+            *place = Some((format, Known(known(format))));
+        }
+        letter = letter.wrapping_add(1);
+        rest = after;
+    }
+    table
+};

@@ -15,10 +15,11 @@ mod parse;
 mod path;
 mod print;
 mod schema;
+mod sink;
 
 pub use format::{Children, Format, FormatFault, FormatText, Unit, timezone, union_ids};
 pub use layout::{DataType, Extent, Layout, Role, Slot};
-pub use node::{Type, TypeHeader, TypeNode};
+pub use node::{Texts, Type, TypeHeader, TypeNode};
 
 /// The largest number of nodes on the way from a type's root to a leaf, both counted.
 pub const MAX_DEPTH: usize = 64;

@@ -30,6 +30,40 @@ impl Range {
     }
 }
 
+/// The strings and metadata of a type's nodes, for who asks for those of many.
+#[derive(Debug, Clone, Copy)]
+pub struct Texts<'a>(&'a [u8]);
+
+impl Texts<'_> {
+    /// The format string of a node of the type, with its terminator.
+    #[inline]
+    pub fn format_ptr(self, node: &TypeNode) -> *const c_char {
+        self.text_ptr(node.format_text)
+    }
+
+    /// The name of a node of the type, with its terminator.
+    #[inline]
+    pub fn name_ptr(self, node: &TypeNode) -> *const c_char {
+        self.text_ptr(node.name)
+    }
+
+    /// The encoded metadata of a node of the type; NULL when it has none.
+    #[inline]
+    pub fn metadata_ptr(self, node: &TypeNode) -> *const c_char {
+        if node.metadata.length == 0 {
+            return core::ptr::null();
+        }
+        node.metadata.find(self.0).map_or(core::ptr::null(), |bytes| bytes.as_ptr().cast())
+    }
+
+    #[inline]
+    fn text_ptr(self, range: Range) -> *const c_char {
+        // The slice runs to the end of the block, because the terminator must be reachable through the pointer.
+        let text = self.0.get(wide(range.at)..);
+        text.filter(|text| !text.is_empty()).map_or(c"".as_ptr(), |text| text.as_ptr().cast())
+    }
+}
+
 /// One node of a parsed schema. All numbers of nodes are those of the whole block.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeNode {
@@ -76,11 +110,13 @@ impl TypeNode {
     };
 
     /// Whether the node's flags allow nulls.
+    #[inline]
     pub const fn is_nullable(&self) -> bool {
         self.flags & FLAG_NULLABLE != 0
     }
 
     /// Whether the node holds the indices of a dictionary.
+    #[inline]
     pub const fn has_dictionary(&self) -> bool {
         self.dictionary != NONE
     }
@@ -108,18 +144,23 @@ pub struct TypeHeader {
 pub struct Type {
     block: Shared<TypeHeader, TypeNode>,
     node: u32,
+    /// The node after this one's subtree, kept here because it is asked for with every node.
+    end: u32,
 }
 
 static BLANK: TypeNode = TypeNode::BLANK;
 
-fn wide(n: u32) -> usize {
+#[inline]
+pub(super) fn wide(n: u32) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 impl Type {
     /// The handle on node `node` of a block.
+    #[inline]
     pub fn from_parts(block: Shared<TypeHeader, TypeNode>, node: u32) -> Self {
-        Self { block, node }
+        let end = block.items().get(wide(node)).map_or(node, |node| node.subtree_end);
+        Self { block, node, end }
     }
 
     /// The block and the number of the node in it.
@@ -128,32 +169,38 @@ impl Type {
     }
 
     /// The number of nodes, this one and all below it.
+    #[inline]
     pub fn n_nodes(&self) -> usize {
-        self.nodes().len()
+        wide(self.end.saturating_sub(self.node))
     }
 
     /// Node `i`.
+    #[inline]
     pub fn node(&self, i: usize) -> Option<&TypeNode> {
-        self.nodes().get(i)
+        // What is beyond this subtree belongs to another.
+        if i < self.n_nodes() { self.block.items().get(self.base().wrapping_add(i)) } else { None }
     }
 
     /// This node.
+    #[inline]
     pub fn root_node(&self) -> &TypeNode {
         self.block.items().get(self.base()).unwrap_or(&BLANK)
     }
 
     /// The number of this node in its block.
+    #[inline]
     pub fn base(&self) -> usize {
         wide(self.node)
     }
 
     /// This node and all below it; the numbers inside are those of the whole block.
+    #[inline]
     pub fn nodes(&self) -> &[TypeNode] {
-        let end = wide(self.root_node().subtree_end);
-        self.block.items().get(self.base()..end).unwrap_or_default()
+        self.block.items().get(self.base()..wide(self.end)).unwrap_or_default()
     }
 
     /// The node that is child `i` of node `parent`.
+    #[inline]
     pub fn child_index(&self, parent: usize, i: usize) -> Option<usize> {
         let node = self.node(parent)?;
         if i >= wide(node.n_children) {
@@ -163,7 +210,15 @@ impl Type {
         wide(*self.block.indices().get(slot)?).checked_sub(self.base())
     }
 
+    /// The numbers of the children of a node of the type, as they are in the whole block.
+    #[inline]
+    pub fn children_of(&self, node: &TypeNode) -> &[u32] {
+        let first = wide(node.first_child_slot);
+        self.block.indices().get(first..first.wrapping_add(wide(node.n_children))).unwrap_or_default()
+    }
+
     /// The node that is the dictionary of node `parent`.
+    #[inline]
     pub fn dictionary_index(&self, parent: usize) -> Option<usize> {
         let node = self.node(parent)?;
         if !node.has_dictionary() {
@@ -183,58 +238,68 @@ impl Type {
     }
 
     /// The type of node `i`.
+    #[inline]
     pub fn at(&self, i: usize) -> Option<Type> {
-        let node = self.node(i)?.index;
-        Some(Type { block: self.block.clone(), node })
+        let node = self.node(i)?;
+        Some(Type { block: self.block.clone(), node: node.index, end: node.subtree_end })
     }
 
     /// Whether both are handles on the same node of the same block.
+    #[inline]
     pub fn is_same(&self, other: &Type) -> bool {
         self.node == other.node && self.block.same_block(&other.block)
     }
 
     /// The largest number of nodes on the way from the root of the block to a leaf.
+    #[inline]
     pub fn block_depth(&self) -> u32 {
         self.block.header().depth
     }
 
     /// The format string of node `i`.
+    #[inline]
     pub fn format_text(&self, i: usize) -> &[u8] {
         self.node(i).map_or(&[], |node| node.format_text.of(self.block.bytes()))
     }
 
     /// The name of node `i`: any bytes but NUL.
+    #[inline]
     pub fn name(&self, i: usize) -> &[u8] {
         self.node(i).map_or(&[], |node| node.name.of(self.block.bytes()))
     }
 
     /// The encoded metadata of node `i`, when it has pairs.
+    #[inline]
     pub fn metadata(&self, i: usize) -> Option<&[u8]> {
         self.node(i).map(|node| node.metadata.of(self.block.bytes())).filter(|bytes| !bytes.is_empty())
     }
 
+    /// The strings and metadata of the type's nodes as pointers, valid as long as the block.
+    #[inline]
+    pub fn texts(&self) -> Texts<'_> {
+        Texts(self.block.bytes())
+    }
+
     /// The format string of node `i` with its terminator, valid as long as the block.
+    #[inline]
     pub fn format_ptr(&self, i: usize) -> *const c_char {
-        self.text_ptr(self.node(i).map(|node| node.format_text))
+        self.node(i).map_or(c"".as_ptr(), |node| self.texts().format_ptr(node))
     }
 
     /// The name of node `i` with its terminator, valid as long as the block.
+    #[inline]
     pub fn name_ptr(&self, i: usize) -> *const c_char {
-        self.text_ptr(self.node(i).map(|node| node.name))
+        self.node(i).map_or(c"".as_ptr(), |node| self.texts().name_ptr(node))
     }
 
     /// The encoded metadata of node `i`, valid as long as the block; NULL when it has none.
+    #[inline]
     pub fn metadata_ptr(&self, i: usize) -> *const c_char {
-        self.metadata(i).map_or(core::ptr::null(), |bytes| bytes.as_ptr().cast())
-    }
-
-    fn text_ptr(&self, range: Option<Range>) -> *const c_char {
-        // The slice runs to the end of the block, because the terminator must be reachable through the pointer.
-        let text = range.and_then(|range| self.block.bytes().get(wide(range.at)..));
-        text.filter(|text| !text.is_empty()).map_or(c"".as_ptr(), |text| text.as_ptr().cast())
+        self.node(i).map_or(core::ptr::null(), |node| self.texts().metadata_ptr(node))
     }
 
     /// The address of this node, which stands for the handle in C.
+    #[inline]
     pub fn address(&self) -> *const TypeNode {
         self.block.item_address(self.base())
     }

@@ -4,11 +4,12 @@
 
 use core::fmt::{self, Display};
 
-use super::build::{Draft, Full, Sink, Source, assemble};
+use super::build::{Source, assemble};
 use super::format::{Format, Unit, number, signed};
 use super::lexer::{Lexer, Piece};
 use super::node::Range;
 use super::print::Implied;
+use super::sink::{Draft, Full, Sink};
 use super::{MAX_FORMAT, MAX_STRING, NONE, Type};
 use crate::abi::{FLAG_DICTIONARY_ORDERED, FLAG_MAP_KEYS_SORTED, FLAG_NULLABLE};
 use crate::error::{Failed, Report, Result, Status};
@@ -33,7 +34,8 @@ impl Type {
 struct Text<'a>(&'a str);
 
 impl Source for Text<'_> {
-    const BROKEN: Status = Status::InvalidArgument;
+    const BROKEN: Status = Status::InvalidData;
+    const LINKS: bool = false;
 
     fn emit<S: Sink>(&self, sink: &mut S, report: &mut Report<'_>) -> Result<()> {
         let mut parser = Parser { lexer: Lexer::new(self.0), sink, report };
@@ -174,6 +176,7 @@ impl Parser<'_, '_, '_> {
             parent: spot.parent,
             is_dictionary: spot.is_dictionary,
             n_children: kind.n_children,
+            first_child_slot: 0,
             dictionary: kind.dictionary,
             subtree_end: self.sink.next(),
             format_text: kind.text,

@@ -2,12 +2,13 @@
 
 use core::fmt::{self, Display, Write};
 
-use super::build::{Draft, Full, Sink, Source, assemble};
+use super::build::{Source, assemble};
 use super::check::{self, Quoted};
 use super::format::Format;
 use super::metadata::measure;
 use super::node::Range;
 use super::path::write_step;
+use super::sink::{Draft, Full, Sink, Spot};
 use super::{MAX_FORMAT, MAX_NODES, MAX_STRING, NONE, Type};
 use crate::abi::{CText, SchemaView};
 use crate::error::{Failed, Report, Result, Rule, Status};
@@ -27,9 +28,14 @@ struct Schema<'a>(SchemaView<'a>);
 
 impl Source for Schema<'_> {
     const BROKEN: Status = Status::InvalidData;
+    const LINKS: bool = true;
 
     fn emit<S: Sink>(&self, sink: &mut S, report: &mut Report<'_>) -> Result<()> {
         let place = Place { view: self.0, above: None, is_dictionary: false, level: 1 };
+        let spot = Spot { parent: NONE, level: 1, slot: NONE, is_dictionary: false };
+        if self.0.is_plain() && sink.leaf(self.0, spot) {
+            return Ok(());
+        }
         visit(&place, NONE, sink, report)
     }
 }
@@ -72,8 +78,13 @@ fn visit<S: Sink>(place: &Place<'_>, parent: u32, sink: &mut S, report: &mut Rep
         report.broken(fault.rule, place, message)
     })?;
     let n_children = count_children(place, report)?;
+    if view.is_misaligned() {
+        let message = format_args!("expected children and a dictionary at aligned addresses, found others");
+        return Err(report.broken(Rule::S5, place, message));
+    }
     let dictionary = view.dictionary();
-    if sink.is_first() && (format.is_nested() || n_children != 0 || dictionary.is_some()) {
+    let may_be_broken = format != Format::Struct && (format.is_nested() || n_children != 0);
+    if may_be_broken || dictionary.is_some() {
         check::node(format, text, n_children, dictionary.is_some(), Status::InvalidData, place, report)?;
     }
 
@@ -91,17 +102,23 @@ fn visit<S: Sink>(place: &Place<'_>, parent: u32, sink: &mut S, report: &mut Rep
         }
     };
 
-    for i in 0..n_children {
-        let Some(child) = view.child(i) else {
-            let message = format_args!("expected a pointer to child {i} of {n_children}, found NULL");
-            return Err(report.broken(Rule::S5, place, message));
-        };
-        if child.is_released() {
-            let message =
-                format_args!("expected child {i} of {n_children} to be alive, found a released one");
-            return Err(report.broken(Rule::S5, place, message));
+    let first_child_slot = sink.slots(n_children);
+    let mut children = view.children(n_children);
+    let mut spot = Spot {
+        parent: node,
+        level: place.level.wrapping_add(1),
+        slot: first_child_slot,
+        is_dictionary: false,
+    };
+    while children.len() != 0 {
+        sink.leaves(&mut children, &mut spot);
+        let ahead = children.len();
+        if let Some(child) = children.next() {
+            if !child.is_some_and(|child| child.is_plain() && sink.leaf(child, spot)) {
+                tell_child(place, child, n_children.wrapping_sub(ahead), spot, sink, report)?;
+            }
+            spot.slot = spot.slot.wrapping_add(1);
         }
-        visit(&place.below(child, false), node, sink, report)?;
     }
     let values = if dictionary.is_some() { sink.next() } else { NONE };
     if let Some(dictionary) = dictionary {
@@ -109,7 +126,10 @@ fn visit<S: Sink>(place: &Place<'_>, parent: u32, sink: &mut S, report: &mut Rep
             let message = format_args!("expected the dictionary to be alive, found a released one");
             return Err(report.broken(Rule::S6, place, message));
         }
-        visit(&place.below(dictionary, true), node, sink, report)?;
+        let spot = Spot { slot: NONE, is_dictionary: true, ..spot };
+        if !(dictionary.is_plain() && sink.leaf(dictionary, spot)) {
+            visit(&place.below(dictionary, true), node, sink, report)?;
+        }
     }
     let metadata = read_metadata(place, sink, report)?;
     let format_text = sink.text(text).map_err(|full| place.full(full, report))?;
@@ -120,6 +140,7 @@ fn visit<S: Sink>(place: &Place<'_>, parent: u32, sink: &mut S, report: &mut Rep
         parent,
         is_dictionary: place.is_dictionary,
         n_children: u32::try_from(n_children).unwrap_or(u32::MAX),
+        first_child_slot,
         dictionary: values,
         subtree_end: sink.next(),
         format_text,
@@ -127,6 +148,30 @@ fn visit<S: Sink>(place: &Place<'_>, parent: u32, sink: &mut S, report: &mut Rep
         metadata,
     };
     sink.close(node, &draft).map_err(|full| place.full(full, report))
+}
+
+/// Tells a child that is more than a leaf, or says what is wrong with it.
+fn tell_child<S: Sink>(
+    place: &Place<'_>,
+    child: Option<SchemaView<'_>>,
+    i: usize,
+    spot: Spot,
+    sink: &mut S,
+    report: &mut Report<'_>,
+) -> Result<()> {
+    let n_children = place.view.n_children();
+    let Some(child) = child else {
+        let message =
+            format_args!("expected a pointer to child {i} of {n_children}, found NULL or a misaligned one");
+        return Err(report.broken(Rule::S5, place, message));
+    };
+    if child.is_released() {
+        let message = format_args!("expected child {i} of {n_children} to be alive, found a released one");
+        return Err(report.broken(Rule::S5, place, message));
+    }
+    let below = place.below(child, false);
+    sink.fill_slot(spot.slot, sink.next()).map_err(|full| below.full(full, report))?;
+    visit(&below, spot.parent, sink, report)
 }
 
 impl<'a> Place<'a> {
