@@ -4,8 +4,8 @@ use core::ffi::c_void;
 use core::mem::ManuallyDrop;
 
 use bowstring_core::abi::{DEVICE_CPU, Device};
-use bowstring_core::device::{Sync, SyncMode, normalise};
-use bowstring_core::error::{ErrorRecord, Report, Result, Status};
+use bowstring_core::device::{Sync, normalise, require_readable};
+use bowstring_core::error::{ErrorRecord, Report, Status};
 use bowstring_core::memory::{Buffer, Event, OwnedBuffer, Place};
 use bowstring_core::tree::Placement;
 
@@ -243,8 +243,8 @@ pub unsafe extern "C" fn bowstring_buffer_read(
         // SAFETY: as the caller promises.
         let buffer = unsafe { buffer_of(buffer, report) }?;
         // SAFETY: as the caller promises.
-        let mode = unsafe { sync_or_none(sync, report) }?.mode(report)?;
-        check_ready(&buffer, mode, report)?;
+        let sync = unsafe { sync_or_none(sync, report) }?;
+        require_readable(buffer.place(), sync, report)?;
         let bytes = buffer.bytes(offset, n, report)?;
         check_count(dst.cast::<u8>(), bytes.len(), "memory to copy to", report)?;
         // SAFETY: as the caller promises; the two may overlap.
@@ -283,14 +283,4 @@ pub unsafe extern "C" fn bowstring_buffer_into_owned(
         unsafe { out.write(OwnedBuffer::new(data, size, owner, release)) };
         Ok(())
     })
-}
-
-fn check_ready(buffer: &Buffer, mode: SyncMode, report: &mut Report<'_>) -> Result<()> {
-    if mode == SyncMode::None && buffer.place().event != Event::NONE {
-        return Err(report.fail(
-            Status::SyncRequired,
-            format_args!("expected a sync mode that waits for the buffer's event, found NONE"),
-        ));
-    }
-    Ok(())
 }

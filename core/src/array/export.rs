@@ -4,9 +4,9 @@ use core::ffi::c_void;
 
 use super::emit::{Parts, emit};
 use super::walk::Span;
-use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
+use crate::device::{Sync, require_readable};
 use crate::error::{Report, Result, Status};
-use crate::memory::{Event, EventCell, Owner};
+use crate::memory::{EventCell, Owner};
 use crate::tree::{Array, ExportedArray, Facts, Links, Node, Shape, Writer};
 use crate::types::Slot;
 
@@ -29,24 +29,7 @@ impl Array {
 
     /// The window as an array in CPU memory: the struct's device part says so, and may be left away.
     pub fn export_host(&self, sync: &Sync, report: &mut Report<'_>) -> Result<ExportedArray> {
-        let mode = sync.mode(report)?;
-        let device = self.tree().device();
-        if mode == SyncMode::None && self.tree().place().event != Event::NONE {
-            return Err(report.fail(
-                Status::SyncRequired,
-                format_args!("expected a sync mode that waits for the array's event, found NONE"),
-            ));
-        }
-        if !is_cpu_readable(device) {
-            return Err(report.fail(
-                Status::Unsupported,
-                format_args!(
-                    "expected an array in CPU memory, found device type {} ({})",
-                    device.r#type,
-                    device_name(device.r#type)
-                ),
-            ));
-        }
+        require_readable(self.tree().place(), sync, report)?;
         self.export(report)
     }
 }

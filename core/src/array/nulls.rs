@@ -1,10 +1,9 @@
 //! Null counts: what is known, what can be derived from it, and what the CPU can count.
 
 use super::walk::Span;
-use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
+use crate::device::{Sync, require_readable};
 use crate::error::{Report, Result, Status};
 use crate::kernels::count_zeroes;
-use crate::memory::Event;
 use crate::tree::Array;
 use crate::types::Format;
 
@@ -35,30 +34,14 @@ impl Array {
     ///
     /// It is counted when nobody has done so before, and remembered. With a pending event, `sync` says how to wait.
     pub fn null_count(&self, sync: &Sync, report: &mut Report<'_>) -> Result<i64> {
-        let mode = sync.mode(report)?;
+        sync.mode(report)?;
         let span = Span { offset: self.offset(), length: self.length() };
         let nulls = self.count_if_readable(self.node(), span);
         if nulls >= 0 {
             return Ok(nulls);
         }
-        let device = self.tree().device();
-        if is_cpu_readable(device) {
-            return Err(report.fail(Status::Internal, format_args!("expected a readable validity bitmap")));
-        }
-        if mode == SyncMode::None && self.tree().place().event != Event::NONE {
-            return Err(report.fail(
-                Status::SyncRequired,
-                format_args!("expected a sync mode that waits for the array's event, found NONE"),
-            ));
-        }
-        Err(report.fail(
-            Status::Unsupported,
-            format_args!(
-                "expected a backend that reads device type {} ({}), found none",
-                device.r#type,
-                device_name(device.r#type)
-            ),
-        ))
+        require_readable(self.tree().place(), sync, report)?;
+        Err(report.fail(Status::Internal, format_args!("expected a readable validity bitmap, found none")))
     }
 
     /// The number of nulls of `span` of a node as far as nothing has to be read for it, else -1.

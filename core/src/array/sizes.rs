@@ -4,9 +4,8 @@ use core::ffi::c_void;
 use core::fmt::Arguments;
 
 use super::from_buffers::read_offset;
-use crate::device::{Sync, SyncMode, device_name, is_cpu_readable};
+use crate::device::{Sync, require_readable};
 use crate::error::{Failed, Report, Result, Rule, Status};
-use crate::memory::Event;
 use crate::tree::{Array, Need, Tree, need, role_name};
 use crate::types::{Extent, Format, Role, Slot};
 
@@ -17,24 +16,7 @@ pub type ReadMemory<'a> = &'a mut dyn FnMut(&mut [u8], *const c_void) -> core::r
 impl Array {
     /// The same array with every size known, read by the CPU.
     pub fn resolve_sizes(&self, sync: &Sync, report: &mut Report<'_>) -> Result<Array> {
-        let mode = sync.mode(report)?;
-        let device = self.tree().device();
-        if mode == SyncMode::None && self.tree().place().event != Event::NONE {
-            return Err(report.fail(
-                Status::SyncRequired,
-                format_args!("expected a sync mode that waits for the array's event, found NONE"),
-            ));
-        }
-        if !is_cpu_readable(device) {
-            return Err(report.fail(
-                Status::Unsupported,
-                format_args!(
-                    "expected a backend that reads device type {} ({}), found none",
-                    device.r#type,
-                    device_name(device.r#type)
-                ),
-            ));
-        }
+        require_readable(self.tree().place(), sync, report)?;
         self.resolve(None, report)
     }
 

@@ -4,7 +4,7 @@ mod place;
 mod sync;
 
 pub use place::{check_foreign, device_name, has_event_handles, normalise, takes_events};
-pub use sync::{Sync, SyncMode};
+pub use sync::{Sync, SyncMode, require_readable};
 
 use crate::abi::{DEVICE_CPU, Device};
 

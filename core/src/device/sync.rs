@@ -2,7 +2,9 @@
 
 use core::ffi::c_void;
 
+use super::{device_name, is_cpu_readable};
 use crate::error::{Report, Result, Status};
+use crate::memory::{Event, Place};
 
 /// How a call that may meet unfinished device work is to behave. NULL or all zero is NONE.
 ///
@@ -56,4 +58,27 @@ impl Sync {
             )),
         }
     }
+}
+
+/// Checks that the CPU may read memory at `place` now: that `sync` says how to wait where an event is pending, and that the
+/// memory needs no backend.
+pub fn require_readable(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<()> {
+    let mode = sync.mode(report)?;
+    if mode == SyncMode::None && place.event != Event::NONE {
+        return Err(report.fail(
+            Status::SyncRequired,
+            format_args!("expected a sync mode that waits for the memory's event, found NONE"),
+        ));
+    }
+    if is_cpu_readable(place.device) {
+        return Ok(());
+    }
+    let device = place.device.r#type;
+    Err(report.fail(
+        Status::Unsupported,
+        format_args!(
+            "expected memory that the CPU can read, found device type {device} ({}) without a backend",
+            device_name(device)
+        ),
+    ))
 }
