@@ -3,23 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use crate::Result;
+use crate::context::Context;
 use crate::job::{Job, Log, is_installed};
-use crate::session::Session;
 use crate::tally::Tally;
 use crate::workspace::{Workspace, write};
 
 const DESCRIPTION: &str = "cmake/abi.xml";
 
 /// Compares; any difference fails, because even an addition has to be meant.
-pub fn check(session: &mut Session) -> Result<Tally> {
+pub fn check(context: &mut Context) -> Result<Tally> {
     if !(is_installed("abidw") && is_installed("abidiff")) {
         return Ok(Tally::skip("abidw and abidiff are not installed"));
     }
-    let library = debug_library(&session.workspace, &session.log)?;
-    let now = session.workspace.target("abi/now.xml");
+    let library = debug_library(&context.workspace, &context.log)?;
+    let now = context.workspace.target("abi/now.xml");
     write(&now, &describe(&library)?)?;
-    let committed = session.workspace.path(DESCRIPTION);
-    Job::new("abidiff").arg(&committed).arg(&now).check(&session.log).map_err(|error| {
+    let committed = context.workspace.path(DESCRIPTION);
+    Job::new("abidiff").arg(&committed).arg(&now).check(&context.log).map_err(|error| {
         format!("the binary interface is not the one in {DESCRIPTION}; if that is meant: cargo xtask abi --write\n{error}")
     })?;
     Ok(Tally::pass())

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::Result;
+use crate::context::Context;
 use crate::job::{Job, Log, is_installed};
-use crate::session::Session;
 use crate::tally::{Skip, Tally};
 use crate::tools::announce;
 use crate::workspace::{Workspace, files_in, make_folder, read, remove_folder};
@@ -20,16 +20,16 @@ const ONLY_OURS: &str = ", one owner";
 
 /// Measures everything and shows a table.
 pub fn measure(workspace: Workspace, rounds: Option<usize>) -> Result<()> {
-    let mut session = start(workspace)?;
-    let outcome = table(&mut session, rounds.unwrap_or(ROUNDS).max(1));
-    println!("{}", outcome.map_err(|error| with_log(error, &session.log))?);
+    let mut context = start(workspace)?;
+    let outcome = table(&mut context, rounds.unwrap_or(ROUNDS).max(1));
+    println!("{}", outcome.map_err(|error| with_log(error, &context.log))?);
     Ok(())
 }
 
 /// Holds instructions and allocations to their ceilings, shows the account, and tells whether all is well.
 pub fn show_gate(workspace: Workspace) -> Result<bool> {
-    let mut session = start(workspace)?;
-    let tally = gate(&mut session).map_err(|error| with_log(error, &session.log))?;
+    let mut context = start(workspace)?;
+    let tally = gate(&mut context).map_err(|error| with_log(error, &context.log))?;
     for complaint in &tally.failed {
         println!("FAILED: {complaint}");
     }
@@ -41,20 +41,20 @@ pub fn show_gate(workspace: Workspace) -> Result<bool> {
 }
 
 /// The same as a part of the tests.
-pub fn gate(session: &mut Session) -> Result<Tally> {
-    let gates = parse_gates(&read(&session.workspace.path(GATES))?)?;
-    let programs = Programs::build(session)?;
-    let allocations = programs.allocations(OURS, &session.log)?;
+pub fn gate(context: &mut Context) -> Result<Tally> {
+    let gates = parse_gates(&read(&context.workspace.path(GATES))?)?;
+    let programs = Programs::build(context)?;
+    let allocations = programs.allocations(OURS, &context.log)?;
     let instructions = match is_installed("valgrind") {
-        true => Some(programs.both(|peer| programs.instructions(peer, &session.log))?),
+        true => Some(programs.both(|peer| programs.instructions(peer, &context.log))?),
         false => None,
     };
     Ok(judge(&gates, &allocations, instructions.as_ref()))
 }
 
-fn start(workspace: Workspace) -> Result<Session> {
+fn start(workspace: Workspace) -> Result<Context> {
     let log = Log::create(workspace.target("logs/bench.log"))?;
-    Ok(Session::new(workspace, log))
+    Ok(Context::new(workspace, log))
 }
 
 fn with_log(error: String, log: &Log) -> String {
@@ -89,16 +89,16 @@ struct Programs {
 }
 
 impl Programs {
-    fn build(session: &mut Session) -> Result<Self> {
-        let tools = session.tools()?;
-        let release = announce("building and installing the library", || session.release())?;
-        let folder = session.workspace.target("benches");
+    fn build(context: &mut Context) -> Result<Self> {
+        let tools = context.tools()?;
+        let release = announce("building and installing the library", || context.release())?;
+        let folder = context.workspace.target("benches");
         announce("building the benchmarks", || {
-            let job = tools.configure(&session.workspace.path("benches"), &folder);
+            let job = tools.configure(&context.workspace.path("benches"), &folder);
             let job = job.arg(format!("-DCMAKE_PREFIX_PATH={}", release.path().display()));
             let job = job.arg(format!("-DNANOARROW_SOURCE_DIR={}", tools.nanoarrow().display()));
-            job.check(&session.log)?;
-            tools.job("cmake").arg("--build").arg(&folder).check(&session.log)
+            job.check(&context.log)?;
+            tools.job("cmake").arg("--build").arg(&folder).check(&context.log)
         })?;
         Ok(Self { folder })
     }
@@ -216,9 +216,9 @@ fn judge(gates: &[Gate], allocations: &Figures, instructions: Option<&Both>) -> 
 }
 
 /// The table of everything, for people.
-fn table(session: &mut Session, rounds: usize) -> Result<String> {
-    let programs = Programs::build(session)?;
-    let log = &session.log;
+fn table(context: &mut Context, rounds: usize) -> Result<String> {
+    let programs = Programs::build(context)?;
+    let log = &context.log;
     let mut times = Vec::new();
     for round in 1..=rounds {
         let mut both = Both { ours: Figures::new(), peer: Figures::new() };

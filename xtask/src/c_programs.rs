@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use crate::Result;
+use crate::context::Context;
 use crate::job::{Job, is_installed, text_or_empty};
 use crate::junit;
 use crate::prefix::Prefix;
-use crate::session::Session;
 use crate::tally::Tally;
 use crate::workspace::files_in;
 
@@ -44,59 +44,59 @@ const PLANTED: [Planted; 3] = [
 ];
 
 /// With the compiler that CMake finds.
-pub fn plain(session: &mut Session) -> Result<Tally> {
-    let prefix = session.release()?;
-    Programs { folder: "c", prefix, settings: &[], compilers: &[] }.build_and_test(session, &[])
+pub fn plain(context: &mut Context) -> Result<Tally> {
+    let prefix = context.release()?;
+    Programs { folder: "c", prefix, settings: &[], compilers: &[] }.build_and_test(context, &[])
 }
 
 /// With clang, whose warnings and layout are its own.
-pub fn clang(session: &mut Session) -> Result<Tally> {
+pub fn clang(context: &mut Context) -> Result<Tally> {
     if !is_installed("clang") {
         return Ok(Tally::skip("clang is not installed"));
     }
     let compilers = [("CC", "clang".to_owned()), ("CXX", "clang++".to_owned())];
-    let prefix = session.release()?;
-    Programs { folder: "c-clang", prefix, settings: &[], compilers: &compilers }.build_and_test(session, &[])
+    let prefix = context.release()?;
+    Programs { folder: "c-clang", prefix, settings: &[], compilers: &compilers }.build_and_test(context, &[])
 }
 
 /// With every access checked, in C and in Rust; a leak at exit is a fault.
-pub fn address_sanitizer(session: &mut Session) -> Result<Tally> {
-    let prefix = session.sanitized("address")?;
+pub fn address_sanitizer(context: &mut Context) -> Result<Tally> {
+    let prefix = context.sanitized("address")?;
     let options = [(
         "ASAN_OPTIONS",
         "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1".to_owned(),
     )];
     let settings = ["-DSANITIZE=address"];
     let programs = Programs { folder: "c-address", prefix, settings: &settings, compilers: &[] };
-    let mut tally = programs.build_and_test(session, &options)?;
+    let mut tally = programs.build_and_test(context, &options)?;
     for planted in &PLANTED {
-        let job = Job::new(programs.build(session).join(planted.program)).envs(&options);
-        tally.count(complaint(session, job, planted.program, planted.sanitizer_says)?);
+        let job = Job::new(programs.build(context).join(planted.program)).envs(&options);
+        tally.count(complaint(context, job, planted.program, planted.sanitizer_says)?);
     }
     Ok(tally)
 }
 
 /// Under valgrind, which also sees what uninstrumented code does.
-pub fn valgrind(session: &mut Session) -> Result<Tally> {
+pub fn valgrind(context: &mut Context) -> Result<Tally> {
     if !is_installed("valgrind") {
         return Ok(Tally::skip("valgrind is not installed"));
     }
-    let prefix = session.release()?;
+    let prefix = context.release()?;
     let launcher = format!("-DTEST_LAUNCHER={}", VALGRIND.join(";"));
     let programs = Programs { folder: "c", prefix, settings: &[&launcher], compilers: &[] };
-    let mut tally = programs.build_and_test(session, &[])?;
+    let mut tally = programs.build_and_test(context, &[])?;
     for planted in &PLANTED {
         let job = Job::new("valgrind")
             .args(VALGRIND.iter().skip(1))
-            .arg(programs.build(session).join(planted.program));
-        tally.count(complaint(session, job, planted.program, planted.valgrind_says)?);
+            .arg(programs.build(context).join(planted.program));
+        tally.count(complaint(context, job, planted.program, planted.valgrind_says)?);
     }
     Ok(tally)
 }
 
 /// A planted fault is found when the run fails with the words for that very fault.
-fn complaint(session: &Session, job: Job, name: &str, words: &str) -> Result<Option<String>> {
-    let finished = job.run(&session.log)?;
+fn complaint(context: &Context, job: Job, name: &str, words: &str) -> Result<Option<String>> {
+    let finished = job.run(&context.log)?;
     let found = !finished.status.success() && finished.text.contains(words);
     Ok((!found).then(|| format!("{name}: expected \"{words}\", and the run ended with {}", finished.status)))
 }
@@ -110,18 +110,18 @@ struct Programs<'a> {
 }
 
 impl Programs<'_> {
-    fn build(&self, session: &Session) -> PathBuf {
-        session.workspace.target(self.folder)
+    fn build(&self, context: &Context) -> PathBuf {
+        context.workspace.target(self.folder)
     }
 
-    fn build_and_test(&self, session: &mut Session, variables: &[(&str, String)]) -> Result<Tally> {
-        let source = session.workspace.path("c_tests");
+    fn build_and_test(&self, context: &mut Context, variables: &[(&str, String)]) -> Result<Tally> {
+        let source = context.workspace.path("c_tests");
         let sources = files_in(&source, |name| name.starts_with("test_"));
         if sources.is_empty() {
             return Err("c_tests has no tests".to_owned());
         }
-        let tools = session.tools()?;
-        let build = self.build(session);
+        let tools = context.tools()?;
+        let build = self.build(context);
         // Each setting is given every time: CMake remembers those of the last configuration.
         tools
             .configure(&source, &build)
@@ -130,16 +130,16 @@ impl Programs<'_> {
             .arg(format!("-DNANOARROW_SOURCE_DIR={}", tools.nanoarrow().display()))
             .args(self.settings)
             .envs(self.compilers)
-            .check(&session.log)?;
-        tools.job("cmake").arg("--build").arg(&build).check(&session.log)?;
+            .check(&context.log)?;
+        tools.job("cmake").arg("--build").arg(&build).check(&context.log)?;
 
         let report = build.join("report.xml");
         // A report of an earlier run must not be counted.
         let _ = std::fs::remove_file(&report);
         let job = tools.job("ctest").arg("--test-dir").arg(&build).arg("--output-junit").arg(&report);
         let job = job.args(["--output-on-failure", "--parallel", "2", "--test-output-size-passed", "100000"]);
-        let job = session.with_golden(job.env("RUST_BACKTRACE", "0").envs(variables));
-        let finished = job.run(&session.log)?;
+        let job = context.with_golden(job.env("RUST_BACKTRACE", "0").envs(variables));
+        let finished = job.run(&context.log)?;
         let mut tally = junit::tally(&text_or_empty(&report));
         if tally == Tally::default() || (!finished.status.success() && tally.failed.is_empty()) {
             tally.failed.push(format!("ctest ended with {} after {}", finished.status, tally.line()));

@@ -1,8 +1,8 @@
 //! The demonstration: real programs that hand each other columns through the installed library.
 
 use crate::Result;
+use crate::context::Context;
 use crate::job::{Finished, Job, Log};
-use crate::session::Session;
 use crate::tally::Tally;
 use crate::tools::announce;
 use crate::workspace::Workspace;
@@ -13,33 +13,33 @@ const FEWEST_BUFFERS: u64 = 8;
 /// The command: each step is told, the demonstration's output comes through.
 pub fn run(workspace: Workspace) -> Result<()> {
     let log = Log::create(workspace.target("logs/demo.log"))?;
-    let mut session = Session::new(workspace, log);
-    let job = prepare(&mut session).map_err(|error| {
-        format!("{}\n{error}\nThe log is {}", session.log.tail(60), session.log.path().display())
+    let mut context = Context::new(workspace, log);
+    let job = prepare(&mut context).map_err(|error| {
+        format!("{}\n{error}\nThe log is {}", context.log.tail(60), context.log.path().display())
     })?;
     judge(&job.stream()?)
 }
 
 /// The same as a part of the tests.
-pub fn check(session: &mut Session) -> Result<Tally> {
-    let finished = prepare(session)?.run(&session.log)?;
+pub fn check(context: &mut Context) -> Result<Tally> {
+    let finished = prepare(context)?.run(&context.log)?;
     judge(&finished)?;
     Ok(Tally::pass())
 }
 
-fn prepare(session: &mut Session) -> Result<Job> {
-    let tools = session.tools()?;
-    let release = announce("building and installing the library", || session.release())?;
-    let build = session.workspace.target("demo");
-    let log = session.log.clone();
+fn prepare(context: &mut Context) -> Result<Job> {
+    let tools = context.tools()?;
+    let release = announce("building and installing the library", || context.release())?;
+    let build = context.workspace.target("demo");
+    let log = context.log.clone();
     announce("building the demo's C program", || {
-        let job = tools.configure(&session.workspace.path("examples/demo"), &build);
+        let job = tools.configure(&context.workspace.path("examples/demo"), &build);
         let job = job.arg(format!("-DCMAKE_PREFIX_PATH={}", release.path().display()));
         job.arg(format!("-DNANOARROW_SOURCE_DIR={}", tools.nanoarrow().display())).check(&log)?;
         tools.job("cmake").arg("--build").arg(&build).check(&log)
     })?;
-    let job = session.python()?.args(["-u", "examples/demo/demo.py", "--prefix", "target/prefix"]);
-    Ok(job.args(["--build", "target/demo"]).dir(session.workspace.root()))
+    let job = context.python()?.args(["-u", "examples/demo/demo.py", "--prefix", "target/prefix"]);
+    Ok(job.args(["--build", "target/demo"]).dir(context.workspace.root()))
 }
 
 /// Holds when the program succeeded and every one of enough buffers kept its address.

@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use crate::Result;
+use crate::context::Context;
 use crate::job::{Job, Log};
 use crate::prefix::Prefix;
-use crate::session::Session;
 use crate::tally::Tally;
 use crate::workspace::{files_in, read, remove_folder, write};
 
 /// One count for each block.
-pub fn check(session: &mut Session) -> Result<Tally> {
-    let release = session.release()?;
-    let folder = session.workspace.target("docs");
+pub fn check(context: &mut Context) -> Result<Tally> {
+    let release = context.release()?;
+    let folder = context.workspace.target("docs");
     remove_folder(&folder)?;
-    let mut files = vec![session.workspace.path("README.md")];
-    files.extend(files_in(&session.workspace.path("docs"), |name| name.ends_with(".md")));
+    let mut files = vec![context.workspace.path("README.md")];
+    files.extend(files_in(&context.workspace.path("docs"), |name| name.ends_with(".md")));
     let mut tally = Tally::default();
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -24,8 +24,8 @@ pub fn check(session: &mut Session) -> Result<Tally> {
                 folder.join(format!("{}_{}.{}", name.trim_end_matches(".md"), block.line, block.language));
             write(&source, &block.code)?;
             let result = match block.language {
-                "py" => session.python()?.arg("-u").arg(&source).dir(&folder).check(&session.log).map(drop),
-                language => compile(language, &source, &block.code, &release, &session.log),
+                "py" => context.python()?.arg("-u").arg(&source).dir(&folder).check(&context.log).map(drop),
+                language => compile(language, &source, &block.code, &release, &context.log),
             };
             tally.count(result.err().map(|error| format!("{name}:{}: {error}", block.line)));
         }

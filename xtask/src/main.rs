@@ -28,7 +28,7 @@ mod parts;
 mod prefix;
 mod python;
 mod rust_tokens;
-mod session;
+mod context;
 mod static_archive;
 mod tally;
 mod tools;

@@ -1,17 +1,17 @@
 //! That the installed prefix works from another place.
 
 use crate::Result;
+use crate::context::Context;
 use crate::job::{Job, copy_folder, is_installed, text_or_empty};
-use crate::session::Session;
 use crate::tally::Tally;
 use crate::workspace::{files_below, remove_folder};
 
 /// Copies the prefix and builds a consumer against the copy.
-pub fn check(session: &mut Session) -> Result<Tally> {
-    let release = session.release()?;
-    let tools = session.tools()?;
-    let log = session.log.clone();
-    let folder = session.workspace.target("moved");
+pub fn check(context: &mut Context) -> Result<Tally> {
+    let release = context.release()?;
+    let tools = context.tools()?;
+    let log = context.log.clone();
+    let folder = context.workspace.target("moved");
     remove_folder(&folder)?;
     let prefix = folder.join("to/another place");
     copy_folder(release.path(), &prefix, &log)?;
@@ -27,7 +27,7 @@ pub fn check(session: &mut Session) -> Result<Tally> {
     }
     tally.expect(texts.len() >= 4, || format!("only {} text files were installed", texts.len()));
 
-    let source = session.workspace.path("xtask/fixtures/consumer");
+    let source = context.workspace.path("xtask/fixtures/consumer");
     let build = folder.join("build");
     let prefix_path = format!("-DCMAKE_PREFIX_PATH={}", prefix.display());
     tools.configure(&source, &build).arg(&prefix_path).check(&log)?;
@@ -51,7 +51,7 @@ pub fn check(session: &mut Session) -> Result<Tally> {
         let program = folder.join("uses_pkg_config");
         // The prefix has a space in its name, which pkg-config escapes for a shell.
         let script =
-            format!("cc -o \"$1\" \"$2\" -DEXPECTED='\"{}\"' {}", session.workspace.version()?, flags.trim());
+            format!("cc -o \"$1\" \"$2\" -DEXPECTED='\"{}\"' {}", context.workspace.version()?, flags.trim());
         let job = Job::new("sh").args(["-c", &script, "sh"]).arg(&program).arg(source.join("main.c"));
         let built = job.check(&log);
         let ran =

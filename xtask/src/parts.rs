@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use crate::context::Context;
 use crate::expected_skips::ExpectedSkips;
 use crate::job::Log;
-use crate::session::Session;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{Result, abi, c_programs, cargo_checks, demo, docs, elf, exports, header, layers, moved_prefix};
@@ -14,7 +14,7 @@ use crate::{python, static_archive};
 struct Part {
     name: &'static str,
     about: &'static str,
-    run: fn(&mut Session) -> Result<Tally>,
+    run: fn(&mut Context) -> Result<Tally>,
 }
 
 const PARTS: [Part; 18] = [
@@ -23,23 +23,23 @@ const PARTS: [Part; 18] = [
     Part {
         name: "layers",
         about: "the order of the core's folders",
-        run: |session| layers::check(&session.workspace),
+        run: |context| layers::check(&context.workspace),
     },
     Part { name: "rust", about: "all Rust tests; the boundary's again, optimised", run: cargo_checks::tests },
     Part {
         name: "header",
         about: "the public header",
-        run: |session| header::check(&session.workspace, &session.log),
+        run: |context| header::check(&context.workspace, &context.log),
     },
     Part {
         name: "exports",
         about: "the exported symbols",
-        run: |session| exports::check(&session.workspace, &session.log),
+        run: |context| exports::check(&context.workspace, &context.log),
     },
     Part {
         name: "elf",
         about: "how the library was linked",
-        run: |session| elf::check(&session.workspace, &session.log),
+        run: |context| elf::check(&context.workspace, &context.log),
     },
     Part { name: "install", about: "CMake build and installation", run: install },
     Part { name: "c", about: "C and C++ tests against the installation", run: c_programs::plain },
@@ -68,20 +68,20 @@ pub fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
     }
     let chosen = PARTS.iter().filter(|part| only.is_empty() || only.iter().any(|name| name == part.name));
     let skips = ExpectedSkips::load(workspace)?;
-    let mut session = Session::new(workspace.clone(), Log::create(workspace.target("logs/test.log"))?);
+    let mut context = Context::new(workspace.clone(), Log::create(workspace.target("logs/test.log"))?);
     let mut lines = Vec::new();
     let mut total = Tally::default();
     for part in chosen {
         println!("== {}: {}", part.name, part.about);
-        session.log = Log::create(workspace.target(&format!("logs/{}.log", part.name)))?;
+        context.log = Log::create(workspace.target(&format!("logs/{}.log", part.name)))?;
         let started = Instant::now();
-        let mut tally = (part.run)(&mut session).unwrap_or_else(|error| {
+        let mut tally = (part.run)(&mut context).unwrap_or_else(|error| {
             let mut tally = Tally::default();
             tally.failed.push(error);
             tally
         });
         skips.judge(part.name, &mut tally);
-        show(&tally, &session.log);
+        show(&tally, &context.log);
         let seconds = started.elapsed().as_secs_f64();
         lines.push(format!("{:<15} {} ({seconds:.1} s)", part.name, tally.line()));
         println!("   {} ({seconds:.1} s)", tally.line());
@@ -107,9 +107,9 @@ fn show(tally: &Tally, log: &Log) {
 }
 
 /// One count for each file that an installation has to have.
-fn install(session: &mut Session) -> Result<Tally> {
-    let release = session.release()?;
-    let real = format!("lib/libbowstring.so.{}", session.workspace.version()?);
+fn install(context: &mut Context) -> Result<Tally> {
+    let release = context.release()?;
+    let real = format!("lib/libbowstring.so.{}", context.workspace.version()?);
     let files = [
         real.as_str(),
         "lib/libbowstring.so",

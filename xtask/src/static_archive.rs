@@ -3,32 +3,32 @@
 use std::path::{Path, PathBuf};
 
 use crate::Result;
+use crate::context::Context;
 use crate::exports;
 use crate::job::{Job, Log};
 use crate::prefix::Prefix;
-use crate::session::Session;
 use crate::tally::Tally;
 use crate::tools::Tools;
 use crate::workspace::{make_folder, read, write};
 
 /// One count for the symbols, one for each way to link.
-pub fn check(session: &mut Session) -> Result<Tally> {
-    let release = session.release()?;
-    let tools = session.tools()?;
+pub fn check(context: &mut Context) -> Result<Tally> {
+    let release = context.release()?;
+    let tools = context.tools()?;
     let mut tally = Tally::default();
     let defined = exports::defined(&release.archive(), false)?;
-    let listed = exports::committed(&session.workspace)?;
+    let listed = exports::committed(&context.workspace)?;
     let difference: Vec<&String> = defined.symmetric_difference(&listed).collect();
     tally.expect(difference.is_empty() && !defined.is_empty(), || {
         format!("the static library's global symbols differ from the list in {difference:?}")
     });
 
-    let folder = session.workspace.target("static-archive");
+    let folder = context.workspace.target("static-archive");
     make_folder(&folder)?;
-    let fixtures = session.workspace.path("xtask/fixtures/archives");
-    let raw = other_archive(&fixtures, &folder, &session.log)?;
+    let fixtures = context.workspace.path("xtask/fixtures/archives");
+    let raw = other_archive(&fixtures, &folder, &context.log)?;
     let hidden =
-        hide(&session.workspace.path("cmake/HideSymbols.cmake"), &raw, &folder, &tools, &session.log)?;
+        hide(&context.workspace.path("cmake/HideSymbols.cmake"), &raw, &folder, &tools, &context.log)?;
     let ours = release.archive();
     let orders = [
         ("before another Rust archive", [&ours, &raw]),
@@ -37,7 +37,7 @@ pub fn check(session: &mut Session) -> Result<Tally> {
         ("after a second hidden archive", [&hidden, &ours]),
     ];
     for (name, archives) in orders {
-        let result = link_and_run(&fixtures, &folder, &release, archives, &session.log);
+        let result = link_and_run(&fixtures, &folder, &release, archives, &context.log);
         tally.count(result.err().map(|error| format!("linked {name}: {error}")));
     }
     Ok(tally)

@@ -8,7 +8,7 @@ use crate::workspace::Workspace;
 
 /// One run of the tests: the workspace, the current part's log, and what was made ready once.
 #[derive(Debug)]
-pub struct Session {
+pub struct Context {
     /// Where things lie.
     pub workspace: Workspace,
     /// The log of the part that runs now.
@@ -17,7 +17,7 @@ pub struct Session {
     installed: Vec<Prefix>,
 }
 
-impl Session {
+impl Context {
     /// A run that has made nothing ready yet.
     pub fn new(workspace: Workspace, log: Log) -> Self {
         Self { workspace, log, tools: None, installed: Vec::new() }
