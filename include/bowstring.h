@@ -234,7 +234,7 @@ typedef struct BowstringPlacement {
     /// The device of every buffer; all zero is the CPU.
     struct BowstringDevice device;
     /// The event to wait on before the buffers are read, NULL when there is none: the handle by value where the device's
-    /// events are handles (CUDA, ROCm, OpenCL, Vulkan, Metal), elsewhere the address of the event.
+    /// events are handles (CUDA, ROCm, OpenCL, Vulkan), elsewhere the address of the event.
     void *event;
     /// Goes first to `destroy_event`.
     void *event_ctx;

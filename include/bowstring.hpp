@@ -1,8 +1,10 @@
 /* bowstring for C++17: owners that move, handles that count, ranges over nodes and buffers, and a builder for nested
  * arrays whose owners are shared pointers. Everything is inline and only calls bowstring.h.
  *
- * Each operation that can fail comes twice: `try_x` returns a bowstring::result, `x` returns the value or throws
- * bowstring::error. A call that fails takes nothing. Callbacks are wrapped so that no exception crosses into C. */
+ * What crosses a boundary comes twice: `try_import`, `try_export_x`, `try_parse` and `try_finish` return a
+ * bowstring::result and take nothing when they fail; the same without `try_` return the value or throw bowstring::error,
+ * and release what they were given by value. Everything else throws. Callbacks are wrapped so that no exception crosses
+ * into C. */
 #ifndef BOWSTRING_HPP
 #define BOWSTRING_HPP
 

@@ -44,7 +44,6 @@ pub fn has_event_handles(device_type: ArrowDeviceType) -> bool {
             | DEVICE_ROCM_HOST
             | DEVICE_OPENCL
             | DEVICE_VULKAN
-            | DEVICE_METAL
     )
 }
 

@@ -18,7 +18,7 @@ pub struct Placement {
     /// The device of every buffer; all zero is the CPU.
     pub device: Device,
     /// The event to wait on before the buffers are read, NULL when there is none: the handle by value where the device's
-    /// events are handles (CUDA, ROCm, OpenCL, Vulkan, Metal), elsewhere the address of the event.
+    /// events are handles (CUDA, ROCm, OpenCL, Vulkan), elsewhere the address of the event.
     event: *mut c_void,
     /// Goes first to `destroy_event`.
     event_ctx: *mut c_void,
