@@ -79,8 +79,9 @@ pub unsafe extern "C" fn bowstring_buffer_wrap(
         }
         let place = Place { device: placement.check(report)?.device, event: Event::NONE };
         let parts = || {
+            let shown = placement.event();
             let (owner, event) = placement.take();
-            (memory.take_owner().peeled(), owner, event)
+            (memory.take_owner().peeled(shown), owner, event)
         };
         // SAFETY: the caller vouches for the memory.
         let buffer = unsafe { Buffer::with_cell(data, size, place, report, parts) }?;
@@ -271,7 +272,7 @@ pub unsafe extern "C" fn bowstring_buffer_into_owned(
         check(out, "memory to write to", report)?;
         disjoint(buffer, out, report)?;
         // SAFETY: the pointer was checked just now; an empty description owns nothing.
-        unsafe { out.write(OwnedBuffer::new(core::ptr::null(), 0, core::ptr::null_mut(), None)) };
+        unsafe { out.write(OwnedBuffer::absent()) };
         // SAFETY: as the caller promises.
         let taken = unsafe { required_mut(buffer, "a buffer", report) }?;
         // SAFETY: as the caller promises.

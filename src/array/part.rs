@@ -179,7 +179,8 @@ pub unsafe extern "C" fn bowstring_array_with_owner(
             return Err(report.fail(Status::InvalidArgument, message));
         }
         derive(array, out, report, |array, report| {
-            Tree::with_owner(array, || Owner::new(owner, release_owner).peeled(), report)
+            let event = array.tree().place().event;
+            Tree::with_owner(array, || Owner::new(owner, release_owner).peeled(event), report)
         })
     })
 }

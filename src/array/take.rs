@@ -41,7 +41,8 @@ pub unsafe extern "C" fn bowstring_array_buffer(
 ///
 /// `nodes` and `buffers` have room for exactly as many as bowstring_array_count says. Sizes that nobody has told or
 /// resolved are -1. `out_placement`, which may be NULL, receives the device and the event, with a NULL destroy_event: the
-/// event lives as long as any of the owners. Nothing is allocated.
+/// event lives as long as any of the owners, and without one there is none. Sizes of variadic buffers that this library built
+/// come as NULL, as they were given. Nothing is allocated.
 ///
 /// Ownership: each entry of `buffers` owns its own owner, and the caller lets it go by release_owner(owner) or hands it
 /// on; entries without memory own nothing. The array is borrowed.

@@ -36,7 +36,8 @@ pub fn from_buffers(
     let given = Given { nodes, buffers, device };
     let mut writer = emit(&given, ty, root, place.device, shape, report)?;
     writer.set_sizes(buffers.iter().map(OwnedBuffer::size_bytes));
-    writer.set_owners(buffers.iter_mut().map(|buffer| buffer.take_owner().peeled()));
+    let event = placement.event();
+    writer.set_owners(buffers.iter_mut().map(|buffer| buffer.take_owner().peeled(event)));
     let (owner, event) = placement.take();
     let links = Links { keep: None, owner, event };
     Ok(writer.finish(place.device, core::ptr::null_mut(), links))

@@ -302,8 +302,9 @@ unsafe fn event(counted: *const Counted) -> Event {
     unsafe { handle_of(counted) }.place().event
 }
 
-unsafe fn inner(counted: *const Counted) -> Option<Owner> {
+unsafe fn inner(counted: *const Counted, shown: Event) -> Option<Owner> {
     // SAFETY: as the caller promises.
     let handle = unsafe { handle_of(counted) };
-    if handle.block().further.is_none() { handle.block().owner.again() } else { None }
+    let block = handle.block();
+    if block.further.is_none() && !block.cell.keeps(shown) { block.owner.again() } else { None }
 }

@@ -40,6 +40,11 @@ impl OwnedBuffer {
         Self { data, size_bytes, owner, release_owner }
     }
 
+    /// No memory.
+    pub fn absent() -> Self {
+        Self { data: core::ptr::null(), size_bytes: 0, owner: core::ptr::null_mut(), release_owner: None }
+    }
+
     /// Start of the memory.
     pub fn data(&self) -> *const c_void {
         self.data
@@ -125,15 +130,16 @@ impl Owner {
         }
     }
 
-    /// What the owner leads to in the end, for something that shows no event of the things on the way.
+    /// What the owner leads to in the end, for something that shows the event `shown` and no other.
     ///
-    /// What is taken out of an array of ours and handed over again would otherwise grow by a link each time.
+    /// What is taken out of an array of ours and handed over again would otherwise grow by a link each time. Whatever
+    /// owns the event that is shown is kept; an event that nobody shows any more is let go.
     #[must_use]
-    pub fn peeled(self) -> Owner {
+    pub fn peeled(self, shown: Event) -> Owner {
         let mut owner = self;
         loop {
             // SAFETY: the owner keeps the counted thing alive.
-            let inner = owner.counted().and_then(|counted| unsafe { ((*counted).ops.inner)(counted) });
+            let inner = owner.counted().and_then(|counted| unsafe { ((*counted).ops.inner)(counted, shown) });
             match inner {
                 Some(inner) => owner = inner,
                 None => return owner,
@@ -195,8 +201,9 @@ pub struct CountedOps {
     pub release: unsafe fn(*const Counted),
     /// What a reader of this memory waits on.
     pub event: unsafe fn(*const Counted) -> Event,
-    /// A further reference to the thing of ours that this one only passes on, when it does.
-    pub inner: unsafe fn(*const Counted) -> Option<Owner>,
+    /// A further reference to the thing of ours that this one only passes on, for something that shows this event; `None`
+    /// when it owns more than that.
+    pub inner: unsafe fn(*const Counted, shown: Event) -> Option<Owner>,
 }
 
 /// The one release function of owners that are references to something of ours.
@@ -283,6 +290,11 @@ impl EventCell {
     /// Whether somebody else keeps the event alive.
     pub fn is_borrowed(&self) -> bool {
         self.destroy.is_none()
+    }
+
+    /// Whether whoever shows this event needs the cell.
+    pub fn keeps(&self, shown: Event) -> bool {
+        self.destroy.is_some() && !self.handle.is_null() && self.handle == shown.identity
     }
 }
 

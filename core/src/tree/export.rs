@@ -496,8 +496,8 @@ unsafe fn entry_event(counted: *const Counted) -> Event {
     unsafe { (*(*entry).block).event.event() }
 }
 
-unsafe fn entry_inner(counted: *const Counted) -> Option<Owner> {
+unsafe fn entry_inner(counted: *const Counted, shown: Event) -> Option<Owner> {
     let entry: *const Entry = counted.cast();
     // SAFETY: as above.
-    unsafe { (*entry).owner.again() }
+    unsafe { if (*(*entry).block).event.keeps(shown) { None } else { (*entry).owner.again() } }
 }

@@ -309,10 +309,14 @@ impl Tree {
 
     /// Where buffer `k` of node `i` is: on the tree's device, but for sizes that the library built.
     pub fn device_of(&self, i: usize, k: usize) -> Device {
+        if self.is_built(i, k) { Device::CPU } else { self.device() }
+    }
+
+    /// Whether buffer `k` of node `i` are sizes that the library built.
+    pub(crate) fn is_built(&self, i: usize, k: usize) -> bool {
         // SAFETY: a node of ours that the tree shows lives as long as the tree.
         let own = self.nodes().get(i).and_then(|node| unsafe { node.own.as_ref() });
-        let is_built = own.is_some_and(|own| own.is_built(self.buffer(i, k)));
-        if is_built { Device::CPU } else { self.device() }
+        own.is_some_and(|own| own.is_built(self.buffer(i, k)))
     }
 
     /// Where the buffers are, for a struct that hands them over: the event by value, which the buffers' owners keep.
@@ -487,6 +491,6 @@ unsafe fn event(counted: *const Counted) -> Event {
     unsafe { handle_of(counted) }.place().event
 }
 
-unsafe fn inner(_: *const Counted) -> Option<Owner> {
+unsafe fn inner(_: *const Counted, _: Event) -> Option<Owner> {
     None
 }

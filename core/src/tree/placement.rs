@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use crate::abi::Device;
 use crate::device::{Sync, SyncMode, has_event_handles, normalise, takes_events};
 use crate::error::{Report, Result, Status};
-use crate::memory::{EventCell, Owner};
+use crate::memory::{Event, EventCell, Owner};
 
 /// Device, event and owner of a whole tree, as the C interface passes them.
 ///
@@ -84,6 +84,11 @@ impl Placement {
         self
     }
 
+    /// The event that will be shown, as what tells it from others.
+    pub fn event(&self) -> Event {
+        Event { address: core::ptr::null_mut(), identity: self.event }
+    }
+
     /// Checks what the placement says, and takes nothing.
     pub fn check(&self, report: &mut Report<'_>) -> Result<PlacementParts> {
         let device = normalise(self.device, report)?;
@@ -123,7 +128,7 @@ impl Placement {
 
     /// Takes the owner and the event out, so that the struct owns nothing any more.
     pub fn take(&mut self) -> (Owner, EventCell) {
-        let none = core::ptr::null_mut();
+        let (none, shown) = (core::ptr::null_mut(), self.event());
         let event = core::mem::replace(&mut self.event, none);
         let context = core::mem::replace(&mut self.event_ctx, none);
         let (destroy, is_handle) = (self.destroy_event.take(), has_event_handles(self.device.r#type));
@@ -131,7 +136,7 @@ impl Placement {
         // SAFETY: whoever made the placement promised that its owner and its event may go once, on any thread.
         unsafe {
             (
-                Owner::new(owner, self.release_owner.take()).peeled(),
+                Owner::new(owner, self.release_owner.take()).peeled(shown),
                 EventCell::new(event, context, destroy, is_handle),
             )
         }
