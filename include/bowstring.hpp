@@ -215,6 +215,12 @@ class type : public handle<BowstringType, bowstring_type_retain, bowstring_type_
   }
   static type import(unique_schema schema) { return try_import(schema).value(); }
 
+  /// The type of a schema that stays its owner's.
+  static result<type> try_import_copy(const ArrowSchema* schema) {
+    return detail::capture(
+        type(), [&](type& out, BowstringError* e) { return bowstring_type_copy_from(schema, out.put(), e); });
+  }
+
   /// A further handle on a borrowed type.
   static type borrow(const BowstringType* raw) noexcept { return type(bowstring_type_retain(raw)); }
 
