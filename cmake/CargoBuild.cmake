@@ -1,6 +1,9 @@
 # Drives cargo. Sets bowstring_shared_built, bowstring_static_built and bowstring_native_libs.
 
 set(bowstring_cargo_dir "${PROJECT_BINARY_DIR}/cargo")
+if(BOWSTRING_CARGO_TARGET_DIR)
+  get_filename_component(bowstring_cargo_dir "${BOWSTRING_CARGO_TARGET_DIR}" ABSOLUTE BASE_DIR "${CMAKE_BINARY_DIR}")
+endif()
 set(bowstring_cargo_args build --release --locked --package bowstring-capi)
 set(bowstring_built_dir "${bowstring_cargo_dir}/release")
 if(BOWSTRING_CARGO_TARGET)
@@ -22,8 +25,8 @@ set(bowstring_static_built
 
 # Always run: only cargo knows whether there is something to do.
 add_custom_target(
-  bowstring_cargo ALL
-  COMMAND "${CMAKE_COMMAND}" -E env ${bowstring_cargo_env} "${CARGO_EXECUTABLE}" ${bowstring_cargo_args}
+  bowstring_cargo ${bowstring_all}
+  COMMAND "${CMAKE_COMMAND}" -E env ${bowstring_cargo_env} "${BOWSTRING_CARGO_EXECUTABLE}" ${bowstring_cargo_args}
   WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
   BYPRODUCTS "${bowstring_shared_built}" "${bowstring_static_built}"
   USES_TERMINAL VERBATIM)
@@ -31,7 +34,7 @@ add_custom_target(
 # What a Rust static library needs of the system comes from std: the dependencies link nothing of their own. An
 # empty library therefore answers for ours, before ours is built.
 set(bowstring_native_libs "")
-if(RUSTC_EXECUTABLE)
+if(BOWSTRING_RUSTC_EXECUTABLE)
   set(probe "${PROJECT_BINARY_DIR}/native_libs")
   file(WRITE "${probe}/empty.rs" "")
   set(probe_args --crate-type staticlib --print native-static-libs --out-dir "${probe}" "${probe}/empty.rs")
@@ -39,7 +42,7 @@ if(RUSTC_EXECUTABLE)
     list(APPEND probe_args --target "${BOWSTRING_CARGO_TARGET}")
   endif()
   execute_process(
-    COMMAND "${RUSTC_EXECUTABLE}" ${probe_args}
+    COMMAND "${BOWSTRING_RUSTC_EXECUTABLE}" ${probe_args}
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
     OUTPUT_VARIABLE probe_output
     ERROR_VARIABLE probe_output
@@ -50,6 +53,6 @@ if(RUSTC_EXECUTABLE)
   endif()
   string(STRIP "${CMAKE_MATCH_1}" probe_libs)
   separate_arguments(bowstring_native_libs UNIX_COMMAND "${probe_libs}")
-elseif(BOWSTRING_INSTALL_STATIC)
-  message(FATAL_ERROR "rustc was not found next to cargo; set RUSTC_EXECUTABLE")
+elseif(BOWSTRING_INSTALL AND BOWSTRING_INSTALL_STATIC)
+  message(FATAL_ERROR "rustc was not found next to cargo; set BOWSTRING_RUSTC_EXECUTABLE")
 endif()

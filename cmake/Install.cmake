@@ -1,33 +1,20 @@
 # Installs libraries, headers, the CMake package and the pkg-config file. Every path in them is relative, so that the
 # prefix can be moved.
 
-set(bowstring_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/bowstring")
-if(APPLE)
-  set(bowstring_real_name "libbowstring.${PROJECT_VERSION}.dylib")
-  set(bowstring_soname "libbowstring.${bowstring_abi}.dylib")
-  set(bowstring_link_name "libbowstring.dylib")
-else()
-  set(bowstring_real_name "libbowstring.so.${PROJECT_VERSION}")
-  set(bowstring_soname "libbowstring.so.${bowstring_abi}")
-  set(bowstring_link_name "libbowstring.so")
-endif()
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
 
-set(links "${PROJECT_BINARY_DIR}/links")
-file(MAKE_DIRECTORY "${links}")
-foreach(pair "${bowstring_real_name}|${bowstring_soname}" "${bowstring_soname}|${bowstring_link_name}")
-  string(REPLACE "|" ";" pair "${pair}")
-  list(GET pair 0 aim)
-  list(GET pair 1 link)
-  if(NOT aim STREQUAL link)
-    execute_process(COMMAND "${CMAKE_COMMAND}" -E create_symlink "${aim}" "${links}/${link}")
-    install(FILES "${links}/${link}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT bowstring)
+set(bowstring_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/bowstring")
+install(PROGRAMS "${bowstring_shared_dir}/${bowstring_real_name}" DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        COMPONENT bowstring)
+foreach(link "${bowstring_soname}" "${bowstring_link_name}")
+  if(NOT link STREQUAL bowstring_real_name)
+    install(FILES "${bowstring_shared_dir}/${link}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT bowstring)
   endif()
 endforeach()
-install(PROGRAMS "${bowstring_shared_built}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" RENAME "${bowstring_real_name}"
-        COMPONENT bowstring)
 
 if(BOWSTRING_INSTALL_STATIC)
-  install(FILES "${bowstring_static_installed}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT bowstring)
+  install(FILES "${bowstring_static_named}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT bowstring)
 endif()
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT bowstring
@@ -56,6 +43,6 @@ foreach(kind LIBDIR INCLUDEDIR)
     set(bowstring_pc_${kind} "\${prefix}/${CMAKE_INSTALL_${kind}}")
   endif()
 endforeach()
-string(REPLACE ";" " " bowstring_pc_private "${bowstring_native_libs}")
+string(REPLACE ";" " " bowstring_pc_private "${bowstring_static_options};${bowstring_native_libs}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/bowstring.pc.in" "${PROJECT_BINARY_DIR}/bowstring.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/bowstring.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT bowstring)

@@ -8,7 +8,6 @@ use crate::job::{Job, is_installed, text_or_empty};
 use crate::junit;
 use crate::prefix::Prefix;
 use crate::tally::Tally;
-use crate::workspace::files_in;
 
 const VALGRIND: [&str; 5] = [
     "valgrind",
@@ -46,7 +45,8 @@ const PLANTED: [Planted; 3] = [
 /// With the compiler that CMake finds.
 pub fn plain(context: &mut Context) -> Result<Tally> {
     let prefix = context.release()?;
-    Programs { folder: "c", prefix, settings: &[], compilers: &[] }.build_and_test(context, &[])
+    Programs { source: "c_tests", folder: "c", prefix, settings: &[], compilers: &[] }
+        .build_and_test(context, &[])
 }
 
 /// With clang, whose warnings and layout are its own.
@@ -56,7 +56,8 @@ pub fn clang(context: &mut Context) -> Result<Tally> {
     }
     let compilers = [("CC", "clang".to_owned()), ("CXX", "clang++".to_owned())];
     let prefix = context.release()?;
-    Programs { folder: "c-clang", prefix, settings: &[], compilers: &compilers }.build_and_test(context, &[])
+    Programs { source: "c_tests", folder: "c-clang", prefix, settings: &[], compilers: &compilers }
+        .build_and_test(context, &[])
 }
 
 /// With every access checked, in C and in Rust; a leak at exit is a fault.
@@ -67,7 +68,8 @@ pub fn address_sanitizer(context: &mut Context) -> Result<Tally> {
         "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1".to_owned(),
     )];
     let settings = ["-DSANITIZE=address"];
-    let programs = Programs { folder: "c-address", prefix, settings: &settings, compilers: &[] };
+    let programs =
+        Programs { source: "c_tests", folder: "c-address", prefix, settings: &settings, compilers: &[] };
     let mut tally = programs.build_and_test(context, &options)?;
     for planted in &PLANTED {
         let job = Job::new(programs.build(context).join(planted.program)).envs(&options);
@@ -83,7 +85,8 @@ pub fn valgrind(context: &mut Context) -> Result<Tally> {
     }
     let prefix = context.release()?;
     let launcher = format!("-DTEST_LAUNCHER={}", VALGRIND.join(";"));
-    let programs = Programs { folder: "c", prefix, settings: &[&launcher], compilers: &[] };
+    let programs =
+        Programs { source: "c_tests", folder: "c", prefix, settings: &[&launcher], compilers: &[] };
     let mut tally = programs.build_and_test(context, &[])?;
     for planted in &PLANTED {
         let job = Job::new("valgrind")
@@ -101,8 +104,17 @@ fn complaint(context: &Context, job: Job, name: &str, words: &str) -> Result<Opt
     Ok((!found).then(|| format!("{name}: expected \"{words}\", and the run ended with {}", finished.status)))
 }
 
+/// The examples, which are built and run as a user's project would.
+pub fn examples(context: &mut Context) -> Result<Tally> {
+    let prefix = context.release()?;
+    let programs =
+        Programs { source: "examples/programs", folder: "examples", prefix, settings: &[], compilers: &[] };
+    programs.build_and_test(context, &[])
+}
+
 /// One build of the programs.
 struct Programs<'a> {
+    source: &'a str,
     folder: &'a str,
     prefix: Prefix,
     settings: &'a [&'a str],
@@ -115,11 +127,7 @@ impl Programs<'_> {
     }
 
     fn build_and_test(&self, context: &mut Context, variables: &[(&str, String)]) -> Result<Tally> {
-        let source = context.workspace.path("c_tests");
-        let sources = files_in(&source, |name| name.starts_with("test_"));
-        if sources.is_empty() {
-            return Err("c_tests has no tests".to_owned());
-        }
+        let source = context.workspace.path(self.source);
         let tools = context.tools()?;
         let build = self.build(context);
         // Each setting is given every time: CMake remembers those of the last configuration.

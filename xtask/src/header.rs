@@ -53,6 +53,9 @@ fn check_comments(text: &str) -> Tally {
             (Some(comment), Kind::Function) if !comment.contains("Ownership:") => {
                 Some(format!("the comment of {place} has no \"Ownership:\""))
             }
+            (Some(comment), Kind::Function) if !comment.contains("hread") => {
+                Some(format!("the comment of {place} does not say which thread may call it"))
+            }
             _ => None,
         });
     }
@@ -65,8 +68,11 @@ mod tests {
 
     #[test]
     fn every_item_needs_a_comment_and_functions_speak_of_ownership() {
-        let good = "/** A. */\ntypedef int A;\n/** F. Ownership: none. */\nvoid bowstring_f(void);\n";
+        let good =
+            "/** A. */\ntypedef int A;\n/** F. Ownership: none. Any thread. */\nvoid bowstring_f(void);\n";
         assert_eq!(check_comments(good), Tally { passed: 2, ..Tally::default() });
+        let threads = "/** F. Ownership: none. */\nvoid bowstring_f(void);\n";
+        assert_eq!(check_comments(threads).failed.len(), 1);
         let bare = "typedef int A;\n/** F. */\nvoid bowstring_f(void);\n";
         assert_eq!(check_comments(bare).failed.len(), 2);
         assert_eq!(check_comments("").failed.len(), 1);

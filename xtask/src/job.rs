@@ -163,6 +163,16 @@ impl Job {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// Runs quietly and gives what it printed on standard error, if it succeeded.
+    pub fn complaints(mut self) -> Result<String> {
+        let output = self.command.output().map_err(|error| format!("{}: {error}", self.shown))?;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        match output.status.success() {
+            true => Ok(stderr),
+            false => Err(format!("failed ({}): {}\n{}", output.status, self.shown, stderr.trim_end())),
+        }
+    }
+
     /// Runs with its output shown as it comes; standard output comes back too.
     pub fn stream(mut self) -> Result<Finished> {
         self.command.stdout(Stdio::piped());

@@ -10,6 +10,7 @@
 
 mod abi;
 mod bench;
+mod capi;
 mod c_items;
 mod c_programs;
 mod cargo_checks;
@@ -19,11 +20,14 @@ mod elf;
 mod expected_skips;
 mod exports;
 mod header;
+mod headers;
 mod job;
 mod junit;
 mod layers;
 mod libtest;
 mod moved_prefix;
+mod newer_version;
+mod packaging;
 mod parts;
 mod prefix;
 mod python;
@@ -53,7 +57,8 @@ cargo xtask COMMAND
   layers                      the order of the core's folders, and where unsafe stands
   header [--write]            the public header against the source, and its comments
   exports [--write]           the exported symbols against the committed list
-  abi [--write]               the binary interface against the committed description";
+  abi [--write]               the binary interface against the committed description
+  capi                        what cargo-c installs, against what CMake installs";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -86,6 +91,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ["exports", "--write"] => exports::rewrite(&workspace).map(|()| true),
         ["abi"] => only(&workspace, "abi"),
         ["abi", "--write"] => abi::rewrite(&workspace).map(|()| true),
+        ["capi"] => capi::run(workspace),
         ["test", rest @ ..] => test(&workspace, rest),
         _ => Err(USAGE.to_owned()),
     }

@@ -7,8 +7,8 @@ use crate::expected_skips::ExpectedSkips;
 use crate::job::Log;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{Result, abi, c_programs, cargo_checks, demo, docs, elf, exports, header, layers, moved_prefix};
-use crate::{python, static_archive};
+use crate::{Result, abi, c_programs, cargo_checks, demo, docs, elf, exports, header, headers, layers};
+use crate::{moved_prefix, packaging, python, static_archive};
 
 /// A named part of the tests.
 struct Part {
@@ -17,7 +17,7 @@ struct Part {
     run: fn(&mut Context) -> Result<Tally>,
 }
 
-const PARTS: [Part; 18] = [
+const PARTS: [Part; 21] = [
     Part { name: "fmt", about: "the Rust code's format", run: cargo_checks::fmt },
     Part { name: "clippy", about: "lints, warnings denied", run: cargo_checks::clippy },
     Part {
@@ -31,6 +31,7 @@ const PARTS: [Part; 18] = [
         about: "the public header",
         run: |context| header::check(&context.workspace, &context.log),
     },
+    Part { name: "headers", about: "the header beside others, in every order", run: headers::check },
     Part {
         name: "exports",
         about: "the exported symbols",
@@ -45,10 +46,12 @@ const PARTS: [Part; 18] = [
     Part { name: "c", about: "C and C++ tests against the installation", run: c_programs::plain },
     Part { name: "static-archive", about: "the static library beside others", run: static_archive::check },
     Part { name: "move-prefix", about: "the installation, moved", run: moved_prefix::check },
+    Part { name: "packaging", about: "the ways to get at the library", run: packaging::check },
     Part { name: "c-clang", about: "the C tests with clang", run: c_programs::clang },
     Part { name: "c-asan", about: "the C tests with AddressSanitizer", run: c_programs::address_sanitizer },
     Part { name: "c-valgrind", about: "the C tests under valgrind", run: c_programs::valgrind },
     Part { name: "python", about: "the Python tests", run: python::check },
+    Part { name: "examples", about: "the example programs", run: c_programs::examples },
     Part { name: "demo", about: "the demonstration", run: demo::check },
     Part { name: "docs", about: "the code in the documentation", run: docs::check },
     Part { name: "abi", about: "the binary interface", run: abi::check },
@@ -118,6 +121,8 @@ fn install(context: &mut Context) -> Result<Tally> {
         "lib/cmake/bowstring/bowstringConfig.cmake",
         "lib/cmake/bowstring/bowstringConfigVersion.cmake",
         "include/bowstring.h",
+        "include/bowstring.cdef.h",
+        "include/bowstring.hpp",
         "include/bowstring/arrow_c_abi.h",
     ];
     let mut tally = Tally::default();

@@ -18,6 +18,10 @@ pub fn check(context: &mut Context) -> Result<Tally> {
     let job = context.python()?.args(["-m", "pytest", "-rs", "-q", "-p", "no:cacheprovider"]);
     let job = job.arg(format!("--junitxml={}", report.display())).arg(&tests);
     let finished = job.dir(context.workspace.root()).run(&context.log)?;
+    // How much the tests did belongs into the report.
+    for figure in finished.text.lines().filter(|line| line.contains(" (at least ")) {
+        println!("   {}", figure.trim());
+    }
     let mut tally = junit::tally(&text_or_empty(&report));
     if tally == Tally::default() || (!finished.status.success() && tally.failed.is_empty()) {
         tally.failed.push(format!("pytest ended with {} after {}", finished.status, tally.line()));

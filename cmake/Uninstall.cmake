@@ -1,0 +1,35 @@
+# [DESTDIR=folder] cmake -DMANIFESTS=build-folder -P Uninstall.cmake
+
+cmake_minimum_required(VERSION 3.16)
+
+file(GLOB manifests "${MANIFESTS}/install_manifest*.txt")
+if(NOT manifests)
+  message(FATAL_ERROR "nothing was installed from ${MANIFESTS}")
+endif()
+
+set(folders "")
+foreach(manifest IN LISTS manifests)
+  file(STRINGS "${manifest}" files)
+  foreach(file IN LISTS files)
+    set(file "$ENV{DESTDIR}${file}")
+    if(EXISTS "${file}" OR IS_SYMLINK "${file}")
+      message(STATUS "Removing: ${file}")
+      file(REMOVE "${file}")
+      if(EXISTS "${file}" OR IS_SYMLINK "${file}")
+        message(FATAL_ERROR "cannot remove ${file}")
+      endif()
+    endif()
+    get_filename_component(folder "${file}" DIRECTORY)
+    list(APPEND folders "${folder}")
+  endforeach()
+endforeach()
+
+# Other folders may have been there before.
+list(REMOVE_DUPLICATES folders)
+foreach(folder IN LISTS folders)
+  file(GLOB left "${folder}/*")
+  if(folder MATCHES "/bowstring$" AND NOT left)
+    file(REMOVE_RECURSE "${folder}")
+  endif()
+endforeach()
+file(REMOVE ${manifests})
