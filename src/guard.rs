@@ -8,6 +8,7 @@ use bowstring_core::error::{ErrorRecord, Report, Result, Status};
 /// Runs the body of a function that returns a status, and turns a panic into INTERNAL.
 ///
 /// `error` is the caller's record or NULL.
+#[inline(always)]
 pub(crate) fn guard(error: *mut ErrorRecord, body: impl FnOnce(&mut Report<'_>) -> Result<()>) -> i32 {
     // The status is made inside, so that no large value crosses the boundary of the guard.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -22,13 +23,19 @@ pub(crate) fn guard(error: *mut ErrorRecord, body: impl FnOnce(&mut Report<'_>) 
         Err(payload) => {
             // A payload's destructor may panic in turn, outside any guard.
             core::mem::forget(payload);
-            let failed =
-                report_into(error).fail(Status::Internal, format_args!("a fault of the library was caught"));
-            failed.status() as i32
+            caught(error)
         }
     }
 }
 
+#[cold]
+#[inline(never)]
+fn caught(error: *mut ErrorRecord) -> i32 {
+    let message = format_args!("a fault of the library was caught");
+    report_into(error).fail(Status::Internal, message).status() as i32
+}
+
+#[inline(always)]
 fn report_into<'a>(error: *mut ErrorRecord) -> Report<'a> {
     // A pointer that cannot lead to a record is none.
     let error = if error.is_aligned() { error } else { core::ptr::null_mut() };

@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 
 use bowstring_core::abi::{CText, read_text};
 use bowstring_core::array::Array;
-use bowstring_core::error::{Report, Result, Status};
+use bowstring_core::error::{Failed, Report, Result, Status};
 use bowstring_core::memory::{Buffer, Shared};
 use bowstring_core::types::{MAX_NODES, Type, TypeHeader, TypeNode};
 
@@ -33,20 +33,26 @@ pub(crate) unsafe fn required_mut<'a, T>(
 }
 
 /// Checks that a pointer is aligned and not NULL.
+#[inline(always)]
 pub(crate) fn check<T>(at: *const T, name: &str, report: &mut Report<'_>) -> Result<()> {
-    if at.is_null() {
-        return Err(report.fail(Status::InvalidArgument, format_args!("expected {name}, found NULL")));
-    }
-    if !at.is_aligned() {
-        return Err(report.fail(
-            Status::InvalidArgument,
-            format_args!("expected {name} at a multiple of {} bytes, found {at:p}", align_of::<T>()),
-        ));
+    if at.is_null() || !at.is_aligned() {
+        return Err(no_address(at.cast(), align_of::<T>(), name, report));
     }
     Ok(())
 }
 
+#[cold]
+#[inline(never)]
+fn no_address(at: *const c_void, align: usize, name: &str, report: &mut Report<'_>) -> Failed {
+    if at.is_null() {
+        return report.fail(Status::InvalidArgument, format_args!("expected {name}, found NULL"));
+    }
+    let message = format_args!("expected {name} at a multiple of {align} bytes, found {at:p}");
+    report.fail(Status::InvalidArgument, message)
+}
+
 /// An array argument: NULL is fine when it has no elements.
+#[inline(always)]
 pub(crate) unsafe fn slice<'a, T>(
     at: *const T,
     n: usize,
@@ -59,6 +65,7 @@ pub(crate) unsafe fn slice<'a, T>(
 }
 
 /// As [`slice`], to be changed.
+#[inline(always)]
 pub(crate) unsafe fn slice_mut<'a, T>(
     at: *mut T,
     n: usize,
@@ -71,16 +78,23 @@ pub(crate) unsafe fn slice_mut<'a, T>(
 }
 
 /// Checks that an array argument is there and not larger than memory.
+#[inline(always)]
 pub(crate) fn check_count<T>(at: *const T, n: usize, name: &str, report: &mut Report<'_>) -> Result<()> {
     if n == 0 {
         return Ok(());
     }
     let bytes = n.checked_mul(size_of::<T>()).and_then(|bytes| isize::try_from(bytes).ok());
     if bytes.is_none() {
-        let message = format_args!("expected a number of {name} that fits in memory, found {n}");
-        return Err(report.fail(Status::InvalidArgument, message));
+        return Err(too_many(n, name, report));
     }
     check(at, name, report)
+}
+
+#[cold]
+#[inline(never)]
+fn too_many(n: usize, name: &str, report: &mut Report<'_>) -> Failed {
+    let message = format_args!("expected a number of {name} that fits in memory, found {n}");
+    report.fail(Status::InvalidArgument, message)
 }
 
 /// Sets pointers that are written to NULL, each of them whatever is wrong with the others.
@@ -98,11 +112,13 @@ pub(crate) unsafe fn reset_all<const N: usize>(
 }
 
 /// Checks that something taken and something written do not share memory.
+#[inline(always)]
 pub(crate) fn disjoint<T, U>(taken: *const T, out: *const U, report: &mut Report<'_>) -> Result<()> {
     disjoint_bytes((taken.addr(), size_of::<T>()), (out.addr(), size_of::<U>()), report)
 }
 
 /// As [`disjoint`], of memory given by address and size.
+#[inline(always)]
 pub(crate) fn disjoint_bytes(
     taken: (usize, usize),
     out: (usize, usize),
@@ -112,13 +128,18 @@ pub(crate) fn disjoint_bytes(
     if apart || taken.0 == 0 || out.0 == 0 || taken.1 == 0 || out.1 == 0 {
         return Ok(());
     }
-    Err(report.fail(
-        Status::InvalidArgument,
-        format_args!("expected an input apart from the output at {:#x}, found it at {:#x}", out.0, taken.0),
-    ))
+    Err(overlapping(taken.0, out.0, report))
+}
+
+#[cold]
+#[inline(never)]
+fn overlapping(taken: usize, out: usize, report: &mut Report<'_>) -> Failed {
+    let message = format_args!("expected an input apart from the output at {out:#x}, found it at {taken:#x}");
+    report.fail(Status::InvalidArgument, message)
 }
 
 /// The type behind a borrowed handle.
+#[inline(always)]
 pub(crate) unsafe fn type_of(
     at: *const BowstringType,
     report: &mut Report<'_>,
@@ -162,7 +183,7 @@ pub(crate) unsafe fn buffer_of(
 }
 
 #[cold]
-fn foreign_handle(kind: &str, report: &mut Report<'_>) -> bowstring_core::error::Failed {
+fn foreign_handle(kind: &str, report: &mut Report<'_>) -> Failed {
     let message = format_args!("expected a {kind} of this copy of the library, found one of another copy");
     report.fail(Status::InvalidArgument, message)
 }

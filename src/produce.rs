@@ -67,9 +67,14 @@ pub unsafe extern "C" fn bowstring_device_array_from_buffers(
         let (nodes, buffers) = unsafe {
             (slice(nodes, n_nodes, "nodes", report)?, slice_mut(buffers, n_buffers, "buffers", report)?)
         };
-        let mut everywhere = Placement::default();
-        // SAFETY: as the caller promises.
-        let placement = unsafe { placement_or(placement, &mut everywhere, report) }?;
+        let mut everywhere;
+        let placement = if placement.is_null() {
+            everywhere = Placement::default();
+            &mut everywhere
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { given(placement, report) }?
+        };
         let array = from_buffers(&ty, nodes, buffers, placement, report)?;
         // SAFETY: as above; what is there was reset, so nothing is lost.
         unsafe { array.into_raw().put(out) };
@@ -83,9 +88,13 @@ pub(crate) unsafe fn placement_or<'a>(
     fallback: &'a mut Placement,
     report: &mut Report<'_>,
 ) -> Result<&'a mut Placement> {
-    if placement.is_null() {
-        return Ok(fallback);
-    }
+    // SAFETY: as the caller promises.
+    if placement.is_null() { Ok(fallback) } else { unsafe { given(placement, report) } }
+}
+
+/// The caller's placement, which is not NULL.
+#[inline(always)]
+unsafe fn given<'a>(placement: *mut Placement, report: &mut Report<'_>) -> Result<&'a mut Placement> {
     // SAFETY: as the caller promises.
     unsafe { check_input(placement, report) }?;
     // SAFETY: the pointer was checked just now, and the struct is at least as long as ours.

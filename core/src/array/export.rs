@@ -4,10 +4,10 @@ use core::ffi::c_void;
 
 use super::emit::{Parts, emit};
 use super::walk::Span;
-use crate::device::{Sync, require_readable};
+use crate::device::{Sync, is_cpu_readable, require_readable};
 use crate::error::{Report, Result, Status};
 use crate::memory::{EventCell, Owner};
-use crate::tree::{Array, ExportedArray, Facts, Links, Node, Shape, Writer};
+use crate::tree::{Array, ExportedArray, Facts, Leaf, Links, Node, Shape, Writer};
 use crate::types::Slot;
 
 impl Array {
@@ -22,9 +22,10 @@ impl Array {
         let window = Span { offset: self.offset(), length: self.length() };
         let device = self.tree().device();
         let nodes = self.tree().nodes().get(self.node()..).unwrap_or_default();
-        let writer = emit(&Shown { array: self, nodes }, &ty, window, device, shape, report)?;
+        let mut writer = Writer::allocate(&shape, device, report)?;
+        emit(&Shown { array: self, nodes }, ty.nodes(), window, is_cpu_readable(device), &mut writer);
         let links = Links { keep: Some(self.clone()), owner: Owner::NONE, event: EventCell::NONE };
-        Ok(writer.finish(device, self.tree().place().event.address, links))
+        Ok(writer.finish(self.tree().place().event.address, links))
     }
 
     /// The window as an array in CPU memory: the struct's device part says so, and may be left away.
@@ -47,10 +48,18 @@ impl Parts for Shown<'_> {
     }
 
     #[inline]
-    fn addresses(&self, i: usize, _: usize) -> impl Iterator<Item = *const c_void> {
-        self.nodes.get(i).into_iter().flat_map(Node::addresses)
+    fn leaves(&self, i: usize, _: usize) -> impl Iterator<Item = Leaf> {
+        self.nodes.get(i..).unwrap_or_default().iter().map(Node::leaf)
     }
 
+    #[inline]
+    fn addresses(&self, i: usize, _: usize, n: usize) -> impl ExactSizeIterator<Item = *const c_void> {
+        let node = self.nodes.get(i);
+        (0..n).map(move |k| node.map_or(core::ptr::null(), |node| node.address(k)))
+    }
+
+    #[cold]
+    #[inline(never)]
     fn count_nulls(&self, i: usize, _: usize, span: Span) -> i64 {
         self.array.count_if_readable(self.array.node().wrapping_add(i), span)
     }

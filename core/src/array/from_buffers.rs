@@ -6,15 +6,17 @@ use super::emit::{Parts, emit};
 use super::nulls::counted_nulls;
 use super::walk::Span;
 use crate::abi::Device;
+use crate::device::is_cpu_readable;
 use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::kernels::{read_i32, read_i64};
 use crate::memory::OwnedBuffer;
-use crate::tree::{At, ExportedArray, Facts, LINE, Links, Placement, Shape, Writer, role_name};
+use crate::tree::{At, ExportedArray, Facts, LINE, Leaf, Links, Placement, Shape, Writer, role_name};
 use crate::types::{Extent, Format, Role, Slot, Type, TypeNode};
 
 /// Builds a device array of `ty` from one set of numbers a node and one piece of memory a buffer, both depth first.
 ///
 /// On success the owners and the event are taken out of `buffers` and `placement`; on failure nothing was touched.
+#[inline]
 pub fn from_buffers(
     ty: &Type,
     nodes: &[Facts],
@@ -33,14 +35,11 @@ pub fn from_buffers(
     let shape = given.check(ty, type_nodes, report)?;
     let root = nodes.first().copied().unwrap_or(Facts::EMPTY);
     let root = Span { offset: root.offset, length: root.length };
-    let given = Given { nodes, buffers, device };
-    let mut writer = emit(&given, ty, root, place.device, shape, report)?;
-    writer.set_sizes(buffers.iter().map(OwnedBuffer::size_bytes));
-    let event = placement.event();
-    writer.set_owners(buffers.iter_mut().map(|buffer| buffer.take_owner().peeled(event)));
+    let mut writer = Writer::allocate(&shape, place.device, report)?;
+    emit(&given, type_nodes, root, is_cpu_readable(place.device), &mut writer);
+    writer.take_buffers(buffers, placement.event());
     let (owner, event) = placement.take();
-    let links = Links { keep: None, owner, event };
-    Ok(writer.finish(place.device, core::ptr::null_mut(), links))
+    Ok(writer.finish(core::ptr::null_mut(), Links { keep: None, owner, event }))
 }
 
 /// What was handed over.
@@ -51,39 +50,194 @@ struct Given<'a> {
     device: Option<Device>,
 }
 
+/// How far the check has come, and what it has seen.
+struct Seen<'a> {
+    /// The buffers of the nodes from `i` on.
+    rest: &'a [OwnedBuffer],
+    i: usize,
+    has_entries: bool,
+    has_sizes: bool,
+    n_built: usize,
+}
+
 impl Given<'_> {
     /// Checks everything and touches nothing. Returns what the block has to hold.
+    #[inline]
     fn check(&self, ty: &Type, type_nodes: &[TypeNode], report: &mut Report<'_>) -> Result<Shape> {
-        let (n_nodes, n_pointers) = (self.nodes.len(), self.buffers.len());
-        let mut shape = Shape { n_nodes, n_pointers, ..Shape::default() };
-        let mut rest = self.buffers;
-        for (index, (node, facts)) in type_nodes.iter().zip(self.nodes).enumerate() {
-            let at = At { ty, node, index };
-            at.check_numbers(facts, report)?;
-            at.check_count(facts, report)?;
-            let n = usize::try_from(facts.n_buffers).unwrap_or(0);
-            let Some((own, after)) = rest.split_at_checked(n) else {
-                return Err(self.wrong_count(report));
+        let mut seen = Seen { rest: self.buffers, i: 0, has_entries: false, has_sizes: false, n_built: 0 };
+        while let Some(node) = type_nodes.get(seen.i) {
+            let is_sound = if node.leaf_bits == 0 {
+                self.is_sound_node(type_nodes, node, &mut seen)
+            } else {
+                self.check_leaves(type_nodes, &mut seen)
             };
-            rest = after;
-            for buffer in own {
-                shape.has_entries |= buffer.has_owner();
-                shape.has_sizes |= buffer.size_bytes() >= 0;
-            }
-            self.check_buffers(&at, facts, own, report)?;
-            if node.n_children > 0 {
-                let child = |i: usize| self.nodes.get(i).copied().unwrap_or(Facts::EMPTY);
-                at.check_children(facts, child, report)?;
-            }
-            if node.layout.is_variadic() {
-                shape.n_built = shape.n_built.saturating_add(self.check_variadic(&at, own, report)?);
+            if !is_sound {
+                self.check_node(ty, node, &mut seen, report)?;
             }
         }
+        let Seen { rest, has_entries, has_sizes, n_built, .. } = seen;
+        let (n_nodes, n_pointers) = (self.nodes.len(), self.buffers.len());
+        let shape = Shape { n_nodes, n_pointers, has_entries, has_sizes, n_built };
         if rest.is_empty() { Ok(shape) } else { Err(self.wrong_count(report)) }
     }
 
+    /// Checks the leaves from here on, up to a node that is none or not as simple as most; false when there are none.
+    #[inline(never)]
+    fn check_leaves(&self, type_nodes: &[TypeNode], seen: &mut Seen<'_>) -> bool {
+        let (Some(types), Some(numbers)) = (type_nodes.get(seen.i..), self.nodes.get(seen.i..)) else {
+            return false;
+        };
+        let (pairs, _) = seen.rest.as_chunks::<2>();
+        let (mut n, mut has_entries, mut size) = (0usize, false, -1);
+        for ((node, facts), [validity, data]) in types.iter().zip(numbers).zip(pairs) {
+            if !is_sound_leaf(node.leaf_bits, facts, validity, data) {
+                break;
+            }
+            has_entries |= validity.has_owner() | data.has_owner();
+            // Not negative as soon as one of them is not.
+            size &= validity.size_bytes() & data.size_bytes();
+            n = n.wrapping_add(1);
+        }
+        seen.has_entries |= has_entries;
+        seen.has_sizes |= size >= 0;
+        seen.i = seen.i.wrapping_add(n);
+        seen.rest = seen.rest.get(n.wrapping_mul(2)..).unwrap_or_default();
+        n > 0
+    }
+
+    /// Whether nothing is wrong with a node of a common kind; false also for any other.
+    #[inline(never)]
+    fn is_sound_node(&self, type_nodes: &[TypeNode], node: &TypeNode, seen: &mut Seen<'_>) -> bool {
+        let Some(facts) = self.nodes.get(seen.i) else { return false };
+        let Facts { length, null_count, offset, n_buffers } = *facts;
+        let slots = node.layout.slots();
+        let Some((own, rest)) = seen.rest.split_at_checked(slots.len()) else { return false };
+        let ([bitmap, slots @ ..], [validity, others @ ..]) = (slots, own) else { return false };
+        let is_common = n_buffers == own.len() as i64 && bitmap.role == Role::Validity;
+        let rows = offset.wrapping_add(length).cast_unsigned();
+        if !is_common || !has_small_numbers(facts) || !has_bitmap(validity, rows, null_count) {
+            return false;
+        }
+        let (mut last, mut has_entries, mut size) = (0u64, validity.has_owner(), validity.size_bytes());
+        for (slot, buffer) in slots.iter().zip(others) {
+            let needed = match slot.extent {
+                Extent::LastOffset => last,
+                Extent::RowsPlusOne => {
+                    let elements = if length == 0 { 0 } else { rows.wrapping_add(1) };
+                    let Some(end) = self.end_of(node, slot, seen.i, elements, buffer) else { return false };
+                    last = end;
+                    elements.wrapping_mul(slot.bits).wrapping_add(7) >> 3
+                }
+                Extent::Rows if slot.bits >> 31 == 0 => rows.wrapping_mul(slot.bits).wrapping_add(7) >> 3,
+                _ => return false,
+            };
+            let is_fine = if buffer.data().is_null() {
+                needed == 0 && buffer.size_bytes() <= 0
+            } else {
+                holds(buffer, needed)
+            };
+            if !is_fine {
+                return false;
+            }
+            has_entries |= buffer.has_owner();
+            // Not negative as soon as one of them is not.
+            size &= buffer.size_bytes();
+        }
+        if node.n_children > 0 && !self.has_enough(type_nodes, node, seen.i, rows.cast_signed()) {
+            return false;
+        }
+        seen.has_entries |= has_entries;
+        seen.has_sizes |= size >= 0;
+        (seen.i, seen.rest) = (seen.i.wrapping_add(1), rest);
+        true
+    }
+
+    /// The last of so many offsets, 0 where it cannot be read; nothing where it is wrong.
+    #[inline(always)]
+    fn end_of(
+        &self,
+        node: &TypeNode,
+        slot: &Slot,
+        i: usize,
+        elements: u64,
+        offsets: &OwnedBuffer,
+    ) -> Option<u64> {
+        let (Some(device), Some(end)) = (self.device, elements.checked_sub(1)) else { return Some(0) };
+        let (width, end) = (if slot.bits == 32 { 4 } else { 8 }, usize::try_from(end).ok()?);
+        let Some(bytes) = offsets.host_bytes(device, end.wrapping_mul(width), width) else { return Some(0) };
+        let last = read_offset(bytes, width)?;
+        let values = match self.nodes.get(i.wrapping_add(1)) {
+            Some(child) if child_has_values(node.format) => child.length,
+            _ => i64::MAX,
+        };
+        if (0..=values).contains(&last) { Some(last.cast_unsigned()) } else { None }
+    }
+
+    /// Whether every child has as many values as the node's rows ask for; false also for kinds that are not common.
+    #[inline(always)]
+    fn has_enough(&self, type_nodes: &[TypeNode], node: &TypeNode, i: usize, rows: i64) -> bool {
+        match node.format {
+            Format::Struct => {}
+            Format::SparseUnion | Format::FixedSizeList(_) | Format::RunEndEncoded => return false,
+            _ => return true,
+        }
+        let first = i.wrapping_add(1);
+        let n_children = node.n_children;
+        let below = node.subtree_end.wrapping_sub(node.index).wrapping_sub(1);
+        if below == n_children {
+            // As many nodes below as children: they have nothing below themselves.
+            let below = self.nodes.get(first..).unwrap_or_default();
+            return below
+                .iter()
+                .take(n_children as usize)
+                .fold(true, |all, child| all & (child.length >= rows));
+        }
+        let mut child = first;
+        for _ in 0..n_children {
+            let (Some(facts), Some(of)) = (self.nodes.get(child), type_nodes.get(child)) else {
+                return false;
+            };
+            if facts.length < rows {
+                return false;
+            }
+            child = child.wrapping_add(of.subtree_end.wrapping_sub(of.index) as usize);
+        }
+        true
+    }
+
+    /// Checks one node, whatever it is.
+    #[cold]
+    #[inline(never)]
+    fn check_node(
+        &self,
+        ty: &Type,
+        node: &TypeNode,
+        seen: &mut Seen<'_>,
+        report: &mut Report<'_>,
+    ) -> Result<()> {
+        let at = At { ty, node, index: seen.i };
+        let Some(facts) = self.nodes.get(seen.i) else { return Err(self.wrong_count(report)) };
+        at.check_numbers(facts, report)?;
+        at.check_count(facts, report)?;
+        let n = usize::try_from(facts.n_buffers).unwrap_or(0);
+        let Some((own, rest)) = seen.rest.split_at_checked(n) else { return Err(self.wrong_count(report)) };
+        for buffer in own {
+            seen.has_entries |= buffer.has_owner();
+            seen.has_sizes |= buffer.size_bytes() >= 0;
+        }
+        self.check_buffers(&at, facts, own, report)?;
+        if node.n_children > 0 {
+            let child = |i: usize| self.nodes.get(i).copied().unwrap_or(Facts::EMPTY);
+            at.check_children(facts, child, report)?;
+        }
+        if node.layout.is_variadic() {
+            seen.n_built = seen.n_built.saturating_add(self.check_variadic(&at, own, report)?);
+        }
+        (seen.i, seen.rest) = (seen.i.wrapping_add(1), rest);
+        Ok(())
+    }
+
     /// Checks the addresses and sizes of one node's buffers against what its numbers need.
-    #[inline]
     fn check_buffers(
         &self,
         at: &At<'_>,
@@ -225,6 +379,41 @@ fn too_small(
     report.broken(Rule::A4, &path, message)
 }
 
+/// Whether the numbers break no rule of their own, and are far from any overflow.
+#[inline(always)]
+fn has_small_numbers(facts: &Facts) -> bool {
+    let Facts { length, null_count, offset, .. } = *facts;
+    // Neither is negative, and both are small.
+    let is_small = (length | offset).cast_unsigned() >> 30 == 0;
+    is_small & (null_count.wrapping_add(1).cast_unsigned() <= length.wrapping_add(1).cast_unsigned())
+}
+
+/// Whether nothing is wrong with a leaf. Where something may be, it is looked at as any node.
+#[inline(always)]
+fn is_sound_leaf(bits: u32, facts: &Facts, validity: &OwnedBuffer, data: &OwnedBuffer) -> bool {
+    let rows = facts.offset.wrapping_add(facts.length).cast_unsigned();
+    let values = rows.wrapping_mul(u64::from(bits)).wrapping_add(7) >> 3;
+    let has_bitmap = has_bitmap(validity, rows, facts.null_count);
+    let has_values = !data.data().is_null() && holds(data, values);
+    bits != 0 && facts.n_buffers == 2 && has_small_numbers(facts) && has_bitmap && has_values
+}
+
+/// Whether the bitmap of so many rows is there, or nothing asks for one.
+#[inline(always)]
+fn has_bitmap(validity: &OwnedBuffer, rows: u64, null_count: i64) -> bool {
+    if validity.data().is_null() {
+        validity.size_bytes() <= 0 && null_count <= 0
+    } else {
+        holds(validity, rows.wrapping_add(7) >> 3)
+    }
+}
+
+/// Whether a buffer has so many bytes, as far as is known.
+#[inline(always)]
+fn holds(buffer: &OwnedBuffer, needed: u64) -> bool {
+    buffer.size_bytes() >= needed.cast_signed() || buffer.size_bytes() == -1
+}
+
 /// Whether offsets of this format point into a child.
 fn child_has_values(format: Format) -> bool {
     matches!(format, Format::List | Format::LargeList | Format::Map)
@@ -237,15 +426,29 @@ pub(super) fn read_offset(bytes: &[u8], width: usize) -> Option<i64> {
 
 impl Parts for Given<'_> {
     #[inline]
+    fn leaves(&self, i: usize, first: usize) -> impl Iterator<Item = Leaf> {
+        let nodes = self.nodes.get(i..).unwrap_or_default();
+        let (pairs, _) = self.buffers.get(first..).unwrap_or_default().as_chunks::<2>();
+        nodes.iter().zip(pairs).map(|(facts, [validity, data])| Leaf {
+            facts: *facts,
+            validity: validity.data(),
+            data: data.data(),
+        })
+    }
+
+    #[inline]
     fn facts(&self, i: usize) -> Facts {
         self.nodes.get(i).copied().unwrap_or(Facts::EMPTY)
     }
 
     #[inline]
-    fn addresses(&self, _: usize, first: usize) -> impl Iterator<Item = *const c_void> {
-        self.buffers.get(first..).unwrap_or_default().iter().map(OwnedBuffer::data)
+    fn addresses(&self, _: usize, first: usize, n: usize) -> impl ExactSizeIterator<Item = *const c_void> {
+        let own = self.buffers.get(first..first.wrapping_add(n)).unwrap_or_default();
+        own.iter().map(OwnedBuffer::data)
     }
 
+    #[cold]
+    #[inline(never)]
     fn count_nulls(&self, _: usize, first: usize, span: Span) -> i64 {
         let (Some(device), Some(validity)) = (self.device, self.buffers.get(first)) else { return -1 };
         counted_nulls(span, |at, n| validity.host_bytes(device, at, n)).unwrap_or(-1)
@@ -256,6 +459,8 @@ impl Parts for Given<'_> {
         true
     }
 
+    #[cold]
+    #[inline(never)]
     fn build_sizes(&self, i: usize, first: usize, writer: &mut Writer) -> *const c_void {
         let n_buffers = self.nodes.get(i).map_or(0, |facts| usize::try_from(facts.n_buffers).unwrap_or(0));
         let n_variadic = n_buffers.saturating_sub(3);

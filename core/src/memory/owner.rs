@@ -135,7 +135,14 @@ impl Owner {
     /// What is taken out of an array of ours and handed over again would otherwise grow by a link each time. Whatever
     /// owns the event that is shown is kept; an event that nobody shows any more is let go.
     #[must_use]
+    #[inline(always)]
     pub fn peeled(self, shown: Event) -> Owner {
+        if self.counted().is_none() { self } else { self.peeled_to_the_end(shown) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn peeled_to_the_end(self, shown: Event) -> Owner {
         let mut owner = self;
         loop {
             // SAFETY: the owner keeps the counted thing alive.
@@ -148,6 +155,7 @@ impl Owner {
     }
 
     /// The thing of ours that the owner refers to. Such an owner can be counted again by whoever retains it.
+    #[inline]
     fn counted(&self) -> Option<*const Counted> {
         let ours = self.release? as usize == release_reference as *const () as usize;
         ours.then_some(self.context.cast_const().cast())

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicI64, Ordering};
 
-use super::export::{Block, own_node};
+use super::export::{Block, own_node, own_release};
 use super::imported::{Draft, Made, Node, Source};
 use super::release::release_array_struct;
 use super::{Array, At, Facts, View};
@@ -11,7 +11,7 @@ use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
 use crate::device::{check_foreign, has_event_handles};
 use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::memory::{Event, Owner, Place};
-use crate::types::{NONE, Role, Type, TypeNode};
+use crate::types::{Format, NONE, Role, Type, TypeNode};
 
 /// How a struct comes into the library.
 pub enum Import<'a> {
@@ -85,15 +85,24 @@ impl Walk<'_> {
         let at = At { ty: self.ty, node, index };
         // SAFETY: as the caller promises, here and below.
         unsafe { self.note(raw, &at, report) }?;
-        let mut child_index = index.wrapping_add(1);
-        for i in 0..node.n_children as usize {
+        let (mut child_index, mut i) = (index.wrapping_add(1), 0usize);
+        let (n_children, mut least) = (node.n_children as usize, i64::MAX);
+        while i < n_children {
             // SAFETY: the list of children was checked to be there and to have as many as the type.
+            let run = unsafe { self.leaves(raw.children.add(i), n_children.wrapping_sub(i), child_index) };
+            (i, child_index) = (i.wrapping_add(run.n), child_index.wrapping_add(run.n));
+            least = least.min(run.least);
+            if i == n_children {
+                break;
+            }
+            // SAFETY: as above.
             let child = unsafe { raw.children.add(i).read() };
             // SAFETY: the interface says that an aligned child pointer which is not NULL leads to an array.
             let found = if child.is_aligned() { unsafe { child.as_ref() } } else { None };
             let (Some(child), Some(child_node)) = (found, self.nodes.get(child_index)) else {
                 return Err(missing(self.ty, child_index, child, report));
             };
+            least = least.min(child.length);
             if child_node.n_children == 0 && child_node.dictionary == NONE {
                 let at = At { ty: self.ty, node: child_node, index: child_index };
                 // SAFETY: as above.
@@ -103,9 +112,11 @@ impl Walk<'_> {
                 unsafe { self.node(child, child_index, report) }?;
             }
             child_index = (child_node.subtree_end as usize).wrapping_sub(self.base);
+            i = i.wrapping_add(1);
         }
-        if node.n_children > 0 {
-            let facts = facts_of(raw);
+        let facts = facts_of(raw);
+        let is_filled = node.format == Format::Struct && facts.offset.wrapping_add(facts.length) <= least;
+        if n_children > 0 && !is_filled {
             // SAFETY: every node below was written just now.
             at.check_children(&facts, |i| unsafe { self.draft.get(i).facts() }, report)?;
         }
@@ -119,6 +130,71 @@ impl Walk<'_> {
             unsafe { self.node(dictionary, child_index, report) }?;
         }
         Ok(())
+    }
+
+    /// Notes as many of the children as are leaves of somebody else's with nothing wrong. Where something may be, the child
+    /// is looked at as any node.
+    #[inline(never)]
+    unsafe fn leaves(&mut self, children: *const *mut ArrowArray, n: usize, index: usize) -> Run {
+        let mut run = Run { n: 0, least: i64::MAX };
+        let mut first_buffer = self.n_buffers;
+        // SAFETY: the draft has room for every node of the type.
+        let mut to = unsafe { self.draft.place(index) };
+        for (k, node) in self.nodes.get(index..).unwrap_or_default().iter().take(n).enumerate() {
+            if node.leaf_bits == 0 {
+                break;
+            }
+            // SAFETY: the caller says that so many children are listed.
+            let child = unsafe { children.add(k).read() };
+            if child.is_null() || !child.is_aligned() {
+                break;
+            }
+            // SAFETY: the interface says that an aligned child pointer which is not NULL leads to an array.
+            let child = unsafe { &*child };
+            let lists = child.children.addr() | child.buffers.addr();
+            let is_foreign = child.release.is_some_and(|release| release as usize != own_release());
+            let is_leaf = is_foreign
+                && child.n_children == 0
+                && child.n_buffers == 2
+                && !child.buffers.is_null()
+                && lists & align_of::<*const c_void>().wrapping_sub(1) == 0
+                && child.dictionary.is_null();
+            let (length, nulls) = (child.length, child.null_count);
+            // Small enough for the sizes of all buffers to be far from overflow, and not negative.
+            let is_small = (length | child.offset).cast_unsigned() >> 30 == 0;
+            let has_nulls = nulls.wrapping_add(1).cast_unsigned() <= length.wrapping_add(1).cast_unsigned();
+            if !is_leaf || !is_small || !has_nulls {
+                break;
+            }
+            let buffers = child.buffers.cast_const();
+            // SAFETY: the list has two pointers, as the struct says.
+            let (validity, data) = unsafe { (buffers.read(), buffers.add(1).read()) };
+            if data.is_null() || (nulls > 0 && validity.is_null()) {
+                break;
+            }
+            let entry = Node {
+                length,
+                offset: child.offset,
+                first_buffer,
+                n_buffers: 2,
+                null_count: AtomicI64::new(nulls),
+                buffers,
+                own: core::ptr::null(),
+            };
+            // SAFETY: the draft has room for every node of the type, and this is one.
+            unsafe {
+                to.write(entry);
+                to = to.add(1);
+            }
+            first_buffer = first_buffer.wrapping_add(2);
+            run.n = k.wrapping_add(1);
+            run.least = run.least.min(length);
+        }
+        self.n_buffers = first_buffer;
+        if run.n > 0 {
+            (self.built, self.unchanged) = (None, false);
+        }
+        run
     }
 
     /// Checks one node by itself and writes it down.
@@ -159,10 +235,10 @@ impl Walk<'_> {
         // What is on another device or under another event than we exported is somebody else's now.
         let own = own.filter(|own| own.is_at(&self.place));
         if at.index == 0 {
-            self.built = own.map(|own| (own.block, own.index));
+            self.built = own.map(|own| (own.block, own.index()));
         } else if let Some((block, first)) = self.built {
             let in_place =
-                own.is_some_and(|own| own.block == block && own.index == first.wrapping_add(at.index));
+                own.is_some_and(|own| own.block == block && own.index() == first.wrapping_add(at.index));
             self.built = self.built.filter(|_| in_place);
         }
         self.unchanged = self.unchanged && own.is_some_and(|own| own.is_unchanged(raw));
@@ -273,6 +349,13 @@ impl Walk<'_> {
         unsafe { release_array_struct(raw) };
         array
     }
+}
+
+/// Children that were noted together.
+struct Run {
+    n: usize,
+    /// The smallest length among them.
+    least: i64,
 }
 
 /// The buffers of a struct whose bitmap was left out of an export.

@@ -10,7 +10,7 @@ use std::alloc::Layout;
 use super::export::{ExportNode, refer_to};
 use super::release::release_array_struct;
 use super::window::Window;
-use super::{Array, Facts, Need, Placement, View, need};
+use super::{Array, Facts, Leaf, Need, Placement, View, need};
 use crate::abi::{ArrowDeviceArray, Device};
 use crate::device::is_cpu_readable;
 use crate::error::{Report, Result};
@@ -70,14 +70,30 @@ pub struct Node {
 }
 
 impl Node {
-    /// The addresses of the node's buffers.
+    /// The address of buffer `k`, NULL when there is none.
     #[inline]
-    pub fn addresses(&self) -> impl Iterator<Item = *const c_void> + '_ {
+    pub fn address(&self, k: usize) -> *const c_void {
+        if k >= self.n_buffers {
+            return core::ptr::null();
+        }
         // SAFETY: the producer's list has `n_buffers` pointers and lives as long as the tree that the node is in.
-        (0..self.n_buffers).map(|k| unsafe { self.buffers.add(k).read() })
+        unsafe { self.buffers.add(k).read() }
+    }
+
+    /// The node as one with two buffers; one that has not has no addresses.
+    #[inline]
+    pub(crate) fn leaf(&self) -> Leaf {
+        let null = core::ptr::null();
+        let (mut validity, mut data) = (null, null);
+        if self.n_buffers == 2 {
+            // SAFETY: the producer's list has `n_buffers` pointers and lives as long as the tree that the node is in.
+            unsafe { (validity, data) = (self.buffers.read(), self.buffers.add(1).read()) };
+        }
+        Leaf { facts: self.facts(), validity, data }
     }
 
     /// The node's numbers.
+    #[inline]
     pub fn facts(&self) -> Facts {
         Facts {
             length: self.length,
@@ -128,6 +144,13 @@ impl Draft {
         let (nodes, sizes) = unsafe { (memory.add(nodes).as_ptr(), memory.add(sizes).as_ptr()) };
         let sizes = if n_sizes == 0 { core::ptr::null_mut() } else { sizes.cast() };
         Ok(Self { header: memory.cast(), nodes: nodes.cast(), sizes, layout })
+    }
+
+    /// Where node `i` goes, which is not beyond the number that was asked for.
+    #[inline]
+    pub(super) unsafe fn place(&mut self, i: usize) -> *mut Node {
+        // SAFETY: as the caller promises.
+        unsafe { self.nodes.add(i) }
     }
 
     /// Writes node `i`, which is below the number that was asked for.
@@ -286,7 +309,7 @@ impl Tree {
     pub fn owner_of(&self, i: usize, k: usize) -> (Owner, Event) {
         // SAFETY: a node of ours that the tree shows lives as long as the tree.
         let own = self.nodes().get(i).and_then(|node| unsafe { node.own.as_ref() });
-        let Some(own) = own.filter(|own| !self.raw().owned && !own.entries.is_null()) else {
+        let Some(own) = own.filter(|own| !self.raw().owned && !own.entry(k).is_null()) else {
             let reference = self.clone();
             let counted = &raw const reference.raw().counted;
             core::mem::forget(reference);
@@ -294,7 +317,7 @@ impl Tree {
             return (unsafe { Owner::reference(counted) }, self.place().event);
         };
         // SAFETY: the tree holds the live node that the entry belongs to, and the node has an entry a buffer.
-        unsafe { refer_to(own.entries.add(k)) }
+        unsafe { refer_to(own.entry(k)) }
     }
 
     /// Buffer `k` of node `i`, which stays alive on its own.

@@ -12,9 +12,9 @@ mod release;
 mod rules;
 mod schema;
 mod window;
+mod writer;
 
 pub use export::ExportedArray;
-pub(crate) use export::{LINE, Links, Shape, Writer};
 pub(crate) use extent::{Need, need};
 pub use import::{Import, import};
 pub(crate) use imported::Node;
@@ -26,6 +26,7 @@ pub(crate) use rules::{At, role_name};
 pub use schema::{ExportedSchema, export_schema};
 pub use window::Array;
 pub(crate) use window::View;
+pub(crate) use writer::{LINE, Leaf, Links, Shape, Writer};
 
 /// Eight zero words in CPU memory: where a buffer without bytes points when its producer gave no address.
 pub static ZEROES: ZeroBytes = ZeroBytes([0; 8]);

@@ -127,13 +127,28 @@ struct Entry {
     slots: &'static [Slot],
     is_variadic: bool,
     has_validity: bool,
+    plain_bits: u32,
 }
 
 impl Entry {
     const fn of(slots: &'static [Slot]) -> Entry {
         let has_validity = matches!(slots, [first, ..] if matches!(first.role, Role::Validity));
         let is_variadic = matches!(slots, [.., last] if matches!(last.role, Role::VariadicSizes));
-        Entry { slots, is_variadic, has_validity }
+        Entry { slots, is_variadic, has_validity, plain_bits: plain_bits(slots) }
+    }
+}
+
+/// The bits of a value where a bitmap and the values, one a row, are all the buffers; else 0.
+const fn plain_bits(slots: &[Slot]) -> u32 {
+    match slots {
+        [first, second]
+            if matches!(first.role, Role::Validity)
+                && matches!(second.extent, Extent::Rows)
+                && second.bits >> 32 == 0 =>
+        {
+            second.bits as u32
+        }
+        _ => 0,
     }
 }
 
@@ -249,6 +264,15 @@ impl Layout {
         match self.0 {
             Table::Known(entry) => entry.has_validity,
             Table::Width(_) => true,
+        }
+    }
+
+    /// The bits of a value where a bitmap and the values, one a row, are all the buffers; else 0.
+    #[inline]
+    pub(super) fn plain_bits(&self) -> u32 {
+        match &self.0 {
+            Table::Known(entry) => entry.plain_bits,
+            Table::Width(slots) => plain_bits(slots),
         }
     }
 

@@ -85,6 +85,9 @@ pub struct TypeNode {
     pub dictionary: u32,
     /// The node after this one's subtree.
     pub subtree_end: u32,
+    /// The bits of a value where a bitmap and the values, one a row, are all that the node has; else 0. Most nodes are
+    /// like that, and are told by this number alone.
+    pub leaf_bits: u32,
     /// Whether the node is its parent's dictionary.
     pub is_dictionary: bool,
     pub(super) format_text: Range,
@@ -103,6 +106,7 @@ impl TypeNode {
         first_child_slot: 0,
         dictionary: NONE,
         subtree_end: 0,
+        leaf_bits: 0,
         is_dictionary: false,
         format_text: Range::EMPTY,
         name: Range::EMPTY,

@@ -284,9 +284,11 @@ impl Sink for Fill<'_, '_> {
     fn close(&mut self, node: u32, draft: &Draft) -> Fits<()> {
         self.is_structured |= matches!(draft.format, Format::Map | Format::RunEndEncoded);
         let place = self.items.added().get_mut(wide(node)).ok_or(Full::Changed)?;
+        let layout = Layout::of(draft.format);
+        let is_leaf = draft.n_children == 0 && draft.dictionary == NONE;
         *place = TypeNode {
             format: draft.format,
-            layout: Layout::of(draft.format),
+            layout,
             flags: draft.flags,
             index: node,
             parent: draft.parent,
@@ -294,6 +296,7 @@ impl Sink for Fill<'_, '_> {
             first_child_slot: draft.first_child_slot,
             dictionary: draft.dictionary,
             subtree_end: draft.subtree_end,
+            leaf_bits: if is_leaf { layout.plain_bits() } else { 0 },
             is_dictionary: draft.is_dictionary,
             format_text: draft.format_text,
             name: draft.name,
@@ -390,9 +393,10 @@ fn written(leaf: &Leaf<'_>, index: u32, parent: u32, bytes: &mut [u8], at: u32) 
     // The block starts as zeroes, so the terminators are there.
     copy(leaf.text, text);
     copy(leaf.name, name);
+    let layout = Layout::of_known(leaf.layout);
     Some(TypeNode {
         format: leaf.format,
-        layout: Layout::of_known(leaf.layout),
+        layout,
         flags: leaf.flags,
         index,
         parent,
@@ -400,6 +404,7 @@ fn written(leaf: &Leaf<'_>, index: u32, parent: u32, bytes: &mut [u8], at: u32) 
         first_child_slot: 0,
         dictionary: NONE,
         subtree_end: index.wrapping_add(1),
+        leaf_bits: layout.plain_bits(),
         is_dictionary: false,
         format_text: Range { at, length: leaf.text.len() as u32 },
         name: Range { at: at.wrapping_add(text_size as u32), length: leaf.name.len() as u32 },
