@@ -7,7 +7,9 @@ use crate::expected_skips::ExpectedSkips;
 use crate::job::Log;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{Result, abi, c_programs, cargo_checks, demo, docs, elf, exports, header, headers, layers};
+use crate::{
+    Result, abi, bench, c_programs, cargo_checks, demo, docs, elf, exports, header, headers, layers,
+};
 use crate::{moved_prefix, packaging, python, static_archive};
 
 /// A named part of the tests.
@@ -17,7 +19,7 @@ struct Part {
     run: fn(&mut Context) -> Result<Tally>,
 }
 
-const PARTS: [Part; 21] = [
+const PARTS: [Part; 22] = [
     Part { name: "fmt", about: "the Rust code's format", run: cargo_checks::fmt },
     Part { name: "clippy", about: "lints, warnings denied", run: cargo_checks::clippy },
     Part {
@@ -53,6 +55,7 @@ const PARTS: [Part; 21] = [
     Part { name: "python", about: "the Python tests", run: python::check },
     Part { name: "examples", about: "the example programs", run: c_programs::examples },
     Part { name: "demo", about: "the demonstration", run: demo::check },
+    Part { name: "bench", about: "instructions and allocations against nanoarrow", run: bench::gate },
     Part { name: "docs", about: "the code in the documentation", run: docs::check },
     Part { name: "abi", about: "the binary interface", run: abi::check },
 ];

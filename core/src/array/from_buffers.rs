@@ -352,7 +352,7 @@ impl Given<'_> {
         if (0..=values).contains(&last) {
             return Ok(Some(last));
         }
-        let (path, row) = (at.ty.path(at.index), facts.length);
+        let (path, row) = (at.ty.path(at.index), facts.length.wrapping_sub(1));
         let message = format_args!("expected a last offset from 0 to the values' {values}, found {last}");
         Err(report.fail_at_row(Status::InvalidData, Rule::B1, &path, row, message))
     }

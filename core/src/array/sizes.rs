@@ -184,11 +184,15 @@ impl Reader<'_, '_> {
             Some(read) => {
                 let from = self.tree.buffer(i, k).wrapping_byte_add(byte);
                 if let Err(code) = read(copy, from) {
-                    return Err(report.callback_failed(
-                        code,
-                        &self.tree.ty().path(i),
-                        format_args!("expected {width} bytes from {from:p}, found that read returned {code}"),
-                    ));
+                    let message =
+                        format_args!("expected {width} bytes from {from:p}, found that read returned {code}");
+                    return Err(match self.array.ty() {
+                        Some(ty) => {
+                            let path = ty.path(i.saturating_sub(self.array.node()));
+                            report.callback_failed(code, &path, message)
+                        }
+                        None => report.callback_failed(code, &"", message),
+                    });
                 }
             }
             None => match self.tree.host_bytes(i, k, byte, width) {

@@ -40,6 +40,8 @@ pub(super) struct Block {
     pub(super) mark: *const u8,
     pub(super) device: Device,
     pub(super) nodes: *const ExportNode,
+    /// Every node's buffer addresses.
+    pub(super) pointers: *const *const c_void,
     /// One entry a buffer; NULL in a block without entries.
     pub(super) entries: *mut Entry,
     /// One size a buffer; NULL in a block without sizes.
@@ -142,7 +144,7 @@ impl ExportNode {
         unsafe { (*self.block).built.contains(&address.cast()) }
     }
 
-    /// Whether a struct still has the numbers that it was exported with.
+    /// Whether the struct of a root, which is the consumer's, still has the numbers that it was exported with.
     #[inline]
     pub(super) fn is_unchanged(&self, now: &ArrowArray) -> bool {
         let then = &self.array;
@@ -177,8 +179,11 @@ pub(super) unsafe fn own_node(array: &ArrowArray) -> Option<&ExportNode> {
     let node = unsafe { array.private_data.cast::<ExportNode>().as_ref() }?;
     // SAFETY: a live node's block lives.
     let same_copy = unsafe { (*node.block).mark } == mark(Kind::Block);
-    let same_buffers =
-        array.n_buffers == node.n_buffers as i64 && core::ptr::eq(array.buffers, node.array.buffers);
+    // A child's struct lies in the block and is the consumer's to change, so it is not asked what it was.
+    // SAFETY: as above; the node's addresses lie within the block's.
+    let list = unsafe { (*node.block).pointers.add(node.first) };
+    let same_buffers = array.n_buffers == node.n_buffers as i64
+        && (array.n_buffers == 0 || core::ptr::eq(array.buffers.cast_const(), list));
     (same_copy && same_buffers).then_some(node)
 }
 

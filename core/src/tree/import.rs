@@ -3,10 +3,10 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicI64, Ordering};
 
-use super::export::{Block, own_node, own_release};
+use super::export::{Block, ExportNode, own_node, own_release};
 use super::imported::{Draft, Made, Node, Source};
 use super::release::release_array_struct;
-use super::{Array, At, Facts, View};
+use super::{Array, At, Facts, View, ZEROES, role_name};
 use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
 use crate::device::{check_foreign, has_event_handles};
 use crate::error::{Failed, Report, Result, Rule, Status};
@@ -73,7 +73,7 @@ struct Walk<'a> {
     built: Option<(*mut Block, usize)>,
     /// The device and event that the struct shows.
     place: Place,
-    /// Whether every number is still the one that it was exported with.
+    /// Whether the root's numbers are still those that it was exported with.
     unchanged: bool,
     borrowed: bool,
 }
@@ -241,6 +241,9 @@ impl Walk<'_> {
                 own.is_some_and(|own| own.block == block && own.index() == first.wrapping_add(at.index));
             self.built = self.built.filter(|_| in_place);
         }
+        if let Some(own) = own {
+            known_sizes(at, &facts, own, count, report)?;
+        }
         self.unchanged = self.unchanged && own.is_some_and(|own| own.is_unchanged(raw));
         let entry = Node {
             length: raw.length,
@@ -301,6 +304,23 @@ impl Walk<'_> {
         let (block, first) = self.built?;
         // SAFETY: the struct is live, so its block is, and the block's array is not changed while it is.
         let shown = unsafe { (*block).keep.as_ref() }?;
+        let base = shown.tree().nodes().get(shown.node().checked_add(first)?..)?.get(..self.nodes.len())?;
+        for (i, (then, node)) in base.iter().zip(self.nodes).enumerate() {
+            // SAFETY: every node was written by the walk.
+            let now = unsafe { self.draft.get(i) };
+            if now.n_buffers != then.n_buffers {
+                return None;
+            }
+            for k in 0..now.n_buffers {
+                let (now, then) = (now.address(k), then.address(k));
+                // An export leaves a bitmap out or gives a buffer of no bytes an address; all else is a consumer's doing.
+                let left_out = now.is_null() && k == 0 && node.layout.has_validity();
+                let given = then.is_null() && core::ptr::eq(now, ZEROES.address());
+                if !core::ptr::eq(now, then) && !left_out && !given {
+                    return None;
+                }
+            }
+        }
         Some((shown.clone(), first))
     }
 
@@ -309,7 +329,10 @@ impl Walk<'_> {
     fn show_again(mut self, shown: &Array, first: usize, from: Import<'_>) -> Array {
         let base = shown.tree();
         let array = match shown.tree().ty().at(shown.node()) {
-            Some(ty) if first == 0 && self.unchanged && ty.equals(self.ty, 0) => shown.clone(),
+            // What lies below a root is in the block, and whether a consumer changed it cannot be told.
+            Some(ty) if self.nodes.len() == 1 && first == 0 && self.unchanged && ty.equals(self.ty, 0) => {
+                shown.clone()
+            }
             _ => {
                 let from_node = shown.node().wrapping_add(first);
                 let nodes = base.nodes().get(from_node..).unwrap_or_default();
@@ -374,6 +397,30 @@ impl NoBitmap {
 
 fn facts_of(raw: &ArrowArray) -> Facts {
     Facts { length: raw.length, null_count: raw.null_count, offset: raw.offset, n_buffers: raw.n_buffers }
+}
+
+/// Checks what is known of the sizes of our own buffers, by rule A4: a consumer may have made the array longer.
+#[cold]
+fn known_sizes(
+    at: &At<'_>,
+    facts: &Facts,
+    own: &ExportNode,
+    count: usize,
+    report: &mut Report<'_>,
+) -> Result<()> {
+    let n_variadic = count.saturating_sub(at.node.layout.slots().len());
+    for k in 0..count {
+        let (Some(slot), Some(found)) = (at.node.layout.slot_of(k, count), own.size(k)) else { continue };
+        let needed = at.needed(&slot, facts, n_variadic, report)?.unwrap_or(0);
+        let is_optional = matches!(slot.role, Role::Validity | Role::VariadicSizes);
+        if found < needed && !is_optional {
+            let role = role_name(slot.role);
+            let message =
+                format_args!("expected at least {needed} bytes of {role} in buffer {k}, found {found}");
+            return Err(report.broken(Rule::A4, &at.ty.path(at.index), message));
+        }
+    }
+    Ok(())
 }
 
 /// The number of buffers and their list, where the number is not that of the layout's fixed slots: views have any number,

@@ -93,6 +93,7 @@ impl Writer {
             (&raw mut (*block).mark).write(mark(Kind::Block));
             (&raw mut (*block).device).write(device);
             (&raw mut (*block).nodes).write(at(nodes).cast());
+            (&raw mut (*block).pointers).write(at(pointers).cast());
             (&raw mut (*block).entries).write(if shape.has_entries { at(entries) } else { none }.cast());
             (&raw mut (*block).sizes).write(if shape.has_sizes { at(sizes) } else { none }.cast());
             (&raw mut (*block).built).write(built.cast_const()..built.cast_const());
