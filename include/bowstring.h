@@ -744,8 +744,10 @@ BOWSTRING_API void bowstring_type_release(struct BowstringType *type);
 /// node is live and no BowstringBuffer uses a buffer without a release_owner; the event is destroyed after the last
 /// owner. With no owner at all the memory is immortal. The caller releases `out`.
 /// Errors: INVALID_ARGUMENT for NULL arguments, wrong numbers of nodes or buffers, an event on a device that has none,
-/// unknown sizes of variadic buffers whose sizes are to be built, or overlapping arguments; INVALID_DATA with rule and
-/// path for numbers that break a rule or buffers that are too small; UNSUPPORTED for record_on without a backend;
+/// unknown sizes of variadic buffers whose sizes are to be built, an unknown device or sync mode, a struct_size that is too
+/// small, or overlapping arguments; INVALID_DATA with rule and
+/// path for numbers that break a rule or buffers that are too small; UNSUPPORTED for record_on without a backend or members of
+/// the placement that this version does not know;
 /// OUT_OF_MEMORY. Any thread may call it; the owners may be let go on any thread.
 /// Source: Arrow C Data interface, "ArrowArray"; Arrow C Device interface, "ArrowDeviceArray".
 BOWSTRING_API
@@ -1066,8 +1068,9 @@ BowstringStatus bowstring_array_to_buffers(const struct BowstringArray *array,
 /// Ownership: on success the buffer owns the memory's owner and the placement's owner and event, and those members are
 /// NULL; the memory's owner is let go with the last handle, then the placement's, and the event is destroyed after them.
 /// On failure nothing was touched. The caller releases `*out`.
-/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, a size below -1, NULL data with a size, or an event on a device that has
-/// none; UNSUPPORTED for record_on without a backend; OUT_OF_MEMORY. Any thread may call it.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, a size below -1, NULL data with a size, an event on a device
+/// that has none, an unknown device or sync mode, or a struct_size that is too small; UNSUPPORTED for record_on without a
+/// backend or members of the placement that this version does not know; OUT_OF_MEMORY. Any thread may call it.
 BOWSTRING_API
 BowstringStatus bowstring_buffer_wrap(struct BowstringOwnedBuffer *memory,
                                       struct BowstringPlacement *placement,

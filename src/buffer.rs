@@ -47,8 +47,9 @@ unsafe impl sized::Sized for BowstringBufferMemory {
 /// Ownership: on success the buffer owns the memory's owner and the placement's owner and event, and those members are
 /// NULL; the memory's owner is let go with the last handle, then the placement's, and the event is destroyed after them.
 /// On failure nothing was touched. The caller releases `*out`.
-/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, a size below -1, NULL data with a size, or an event on a device that has
-/// none; UNSUPPORTED for record_on without a backend; OUT_OF_MEMORY. Any thread may call it.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, a size below -1, NULL data with a size, an event on a device
+/// that has none, an unknown device or sync mode, or a struct_size that is too small; UNSUPPORTED for record_on without a
+/// backend or members of the placement that this version does not know; OUT_OF_MEMORY. Any thread may call it.
 ///
 /// # Safety
 /// Non-NULL pointers lead to structs as long as they say; the memory is there for as long as its owner.

@@ -34,8 +34,10 @@ unsafe impl sized::Sized for Placement {
 /// node is live and no BowstringBuffer uses a buffer without a release_owner; the event is destroyed after the last
 /// owner. With no owner at all the memory is immortal. The caller releases `out`.
 /// Errors: INVALID_ARGUMENT for NULL arguments, wrong numbers of nodes or buffers, an event on a device that has none,
-/// unknown sizes of variadic buffers whose sizes are to be built, or overlapping arguments; INVALID_DATA with rule and
-/// path for numbers that break a rule or buffers that are too small; UNSUPPORTED for record_on without a backend;
+/// unknown sizes of variadic buffers whose sizes are to be built, an unknown device or sync mode, a struct_size that is too
+/// small, or overlapping arguments; INVALID_DATA with rule and
+/// path for numbers that break a rule or buffers that are too small; UNSUPPORTED for record_on without a backend or members of
+/// the placement that this version does not know;
 /// OUT_OF_MEMORY. Any thread may call it; the owners may be let go on any thread.
 /// Source: Arrow C Data interface, "ArrowArray"; Arrow C Device interface, "ArrowDeviceArray".
 ///

@@ -10,7 +10,9 @@ use crate::device::is_cpu_readable;
 use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::kernels::{read_i32, read_i64};
 use crate::memory::OwnedBuffer;
-use crate::tree::{At, ExportedArray, Facts, LINE, Leaf, Links, Placement, Shape, Writer, role_name};
+use crate::tree::{
+    At, ExportedArray, Facts, LINE, Leaf, Links, Need, Placement, Shape, Writer, need, role_name,
+};
 use crate::types::{Extent, Format, Role, Slot, Type, TypeNode};
 
 /// Builds a device array of `ty` from one set of numbers a node and one piece of memory a buffer, both depth first.
@@ -120,16 +122,14 @@ impl Given<'_> {
         }
         let (mut last, mut has_entries, mut size) = (0u64, validity.has_owner(), validity.size_bytes());
         for (slot, buffer) in slots.iter().zip(others) {
-            let needed = match slot.extent {
-                Extent::LastOffset => last,
-                Extent::RowsPlusOne => {
-                    let elements = if length == 0 { 0 } else { rows.wrapping_add(1) };
-                    let Some(end) = self.end_of(node, slot, seen.i, elements, buffer) else { return false };
-                    last = end;
-                    elements.wrapping_mul(slot.bits).wrapping_add(7) >> 3
-                }
-                Extent::Rows if slot.bits >> 31 == 0 => rows.wrapping_mul(slot.bits).wrapping_add(7) >> 3,
-                _ => return false,
+            if slot.extent == Extent::RowsPlusOne {
+                let Some(end) = self.end_of(node, slot, seen.i, facts, buffer) else { return false };
+                last = end;
+            }
+            let needed = match need(slot, offset, length, 0) {
+                Need::Bytes(bytes) => bytes.cast_unsigned(),
+                Need::ByOffsets => last,
+                Need::BySizes | Need::Overflow => return false,
             };
             let is_fine = if buffer.data().is_null() {
                 needed == 0 && buffer.size_bytes() <= 0
@@ -152,18 +152,19 @@ impl Given<'_> {
         true
     }
 
-    /// The last of so many offsets, 0 where it cannot be read; nothing where it is wrong.
+    /// What the offsets say at the end of the array, 0 where it cannot be read; nothing where it is wrong.
     #[inline(always)]
     fn end_of(
         &self,
         node: &TypeNode,
         slot: &Slot,
         i: usize,
-        elements: u64,
+        facts: &Facts,
         offsets: &OwnedBuffer,
     ) -> Option<u64> {
-        let (Some(device), Some(end)) = (self.device, elements.checked_sub(1)) else { return Some(0) };
-        let (width, end) = (if slot.bits == 32 { 4 } else { 8 }, usize::try_from(end).ok()?);
+        let (Some(device), true) = (self.device, facts.length > 0) else { return Some(0) };
+        let width = if slot.bits == 32 { 4 } else { 8 };
+        let end = usize::try_from(facts.offset.wrapping_add(facts.length)).ok()?;
         let Some(bytes) = offsets.host_bytes(device, end.wrapping_mul(width), width) else { return Some(0) };
         let last = read_offset(bytes, width)?;
         let values = match self.nodes.get(i.wrapping_add(1)) {

@@ -225,13 +225,7 @@ impl Tree {
 
     /// The numbers of node `i`.
     pub fn facts(&self, i: usize) -> Option<Facts> {
-        let node = self.nodes().get(i)?;
-        Some(Facts {
-            length: node.length,
-            offset: node.offset,
-            null_count: self.null_count(i),
-            n_buffers: i64::try_from(node.n_buffers).unwrap_or(i64::MAX),
-        })
+        self.nodes().get(i).map(|node| Facts { null_count: self.null_count(i), ..node.facts() })
     }
 
     /// The number of nulls of node `i` as far as it is known without reading a buffer, else -1.
@@ -258,11 +252,7 @@ impl Tree {
 
     /// Address of buffer `k` of node `i`, NULL when there is none.
     pub fn buffer(&self, i: usize, k: usize) -> *const c_void {
-        match self.nodes().get(i) {
-            // SAFETY: the producer's list has `n_buffers` pointers and lives as long as the tree.
-            Some(node) if k < node.n_buffers => unsafe { node.buffers.add(k).read() },
-            _ => core::ptr::null(),
-        }
+        self.nodes().get(i).map_or(core::ptr::null(), |node| node.address(k))
     }
 
     /// Readable bytes of buffer `k` of node `i`, -1 when nobody has said and it cannot be derived.

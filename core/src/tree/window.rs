@@ -109,11 +109,6 @@ impl Array {
         self.raw().null_count.store(nulls, Ordering::Relaxed);
     }
 
-    /// Whether both are the same handle.
-    pub fn same_handle(&self, other: &Array) -> bool {
-        self.0 == other.0
-    }
-
     /// The handle as a C pointer that owns one count.
     pub fn into_raw(self) -> *mut c_void {
         let raw = self.0.as_ptr().cast();
