@@ -16,7 +16,8 @@ impl Array {
     /// A device is never touched: null counts that only it could tell go out as -1.
     pub fn export(&self, report: &mut Report<'_>) -> Result<ExportedArray> {
         let Some(ty) = self.ty() else {
-            return Err(report.fail(Status::Internal, format_args!("expected the window's node in the type")));
+            return Err(report
+                .fail(Status::Internal, format_args!("expected the window's node in the type, found none")));
         };
         let shape = Shape { n_nodes: self.n_nodes(), n_pointers: self.n_buffers(), ..Shape::default() };
         let window = Span { offset: self.offset(), length: self.length() };

@@ -198,7 +198,9 @@ impl Reader<'_, '_> {
             None => match self.tree.host_bytes(i, k, byte, width) {
                 Some(bytes) => copy.copy_from_slice(bytes),
                 None => {
-                    return Err(report.fail(Status::Internal, format_args!("expected readable memory")));
+                    return Err(
+                        report.fail(Status::Internal, format_args!("expected readable memory, found none"))
+                    );
                 }
             },
         }

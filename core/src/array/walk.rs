@@ -140,6 +140,6 @@ impl Array {
 
 #[cold]
 fn too_far(tree: &Tree, node: usize, report: &mut Report<'_>) -> crate::error::Failed {
-    let message = format_args!("expected offsets within 64 bits through all levels");
+    let message = format_args!("expected offsets within 64 bits through all levels, found larger ones");
     report.broken(Rule::A1, &tree.ty().path(node), message)
 }
