@@ -87,6 +87,11 @@ struct ArrowAsyncDeviceStreamHandler {
 #define BOWSTRING_VERSION_MAJOR 0
 #define BOWSTRING_VERSION_MINOR 1
 #define BOWSTRING_VERSION_PATCH 0
+struct DLManagedTensorVersioned;
+struct DLManagedTensor;
+#define BOWSTRING_SEVERITY_ERROR 0
+#define BOWSTRING_SEVERITY_WARNING 1
+#define BOWSTRING_SEVERITY_NOTE 2
 #define BOWSTRING_MAX_DEPTH 64
 #define BOWSTRING_MAX_NODES 16777216
 #define BOWSTRING_MAX_FORMAT 65535
@@ -108,6 +113,21 @@ struct ArrowAsyncDeviceStreamHandler {
 #define BOWSTRING_SYNC_HOST 2
 #define BOWSTRING_SYNC_LIBRARY 3
 #define BOWSTRING_ABI_VERSION 1
+#define BOWSTRING_TENSOR_PHYSICAL 1
+#define BOWSTRING_TENSOR_VALUES_ONLY 2
+#define BOWSTRING_TENSOR_ALLOW_COPY 4
+#define BOWSTRING_TENSOR_DROP_READ_ONLY 8
+#define BOWSTRING_LEVEL_FULL 0
+#define BOWSTRING_LEVEL_BOUNDS 1
+#define BOWSTRING_LEVEL_STRUCTURE 2
+#define BOWSTRING_PROFILE_SPEC 0
+#define BOWSTRING_PROFILE_CUDF_DEVICE 1
+#define BOWSTRING_PROFILE_CUDF_HOST 2
+#define BOWSTRING_PROFILE_CUDF_OWNING 3
+#define BOWSTRING_CONFORM_ALLOW_COPY 1
+#define BOWSTRING_CONFORM_AS_TABLE 2
+#define BOWSTRING_CONFORM_TO_OFFSETS 4
+#define BOWSTRING_CONFORM_TO_VIEWS 8
 typedef struct BowstringArray BowstringArray;
 typedef struct BowstringBuffer BowstringBuffer;
 typedef struct BowstringType BowstringType;
@@ -227,6 +247,24 @@ typedef struct BowstringLiveCounts {
     size_t pending;
     size_t leaked_callbacks;
 } BowstringLiveCounts;
+typedef struct BowstringTensorOptions {
+    size_t struct_size;
+    uint64_t flags;
+    struct BowstringSync sync;
+} BowstringTensorOptions;
+typedef struct BowstringValidateOptions {
+    size_t struct_size;
+    int32_t level;
+    int32_t profile;
+    struct BowstringDevice assume_device;
+    int32_t as_table;
+    uint32_t threads;
+    uint32_t max_findings;
+    int64_t staging_bytes;
+    struct BowstringSync sync;
+    void *ctx;
+    int (*on_finding)(void *ctx, int32_t severity, const struct BowstringError *finding);
+} BowstringValidateOptions;
 #define BOWSTRING_OK 0
 #define BOWSTRING_INVALID_ARGUMENT 1
 #define BOWSTRING_INVALID_DATA 2
@@ -243,6 +281,9 @@ typedef struct BowstringLiveCounts {
 const char *bowstring_status_name(int32_t status);
 const char *bowstring_rule_name(int32_t rule);
 const char *bowstring_rule_text(int32_t rule);
+const char *bowstring_rule_source(int32_t rule);
+int32_t bowstring_rule_severity(int32_t rule);
+int32_t bowstring_rule_next(int32_t rule);
 void bowstring_schema_move(struct ArrowSchema *from,
                            struct ArrowSchema *to);
 void bowstring_schema_release(struct ArrowSchema *x);
@@ -273,6 +314,8 @@ void bowstring_device_stream_release(struct ArrowDeviceArrayStream *x);
 bool bowstring_device_stream_is_released(const struct ArrowDeviceArrayStream *x);
 struct ArrowDeviceArrayStream *bowstring_device_stream_new(void);
 void bowstring_device_stream_free(struct ArrowDeviceArrayStream *x);
+void bowstring_tensor_release(struct DLManagedTensorVersioned *tensor);
+void bowstring_legacy_tensor_release(struct DLManagedTensor *tensor);
 BowstringStatus bowstring_type_import(struct ArrowSchema *schema,
                                       struct BowstringType **out,
                                       struct BowstringError *error);
@@ -460,3 +503,64 @@ void bowstring_callback_scope_close(void);
 void bowstring_live_counts(struct BowstringLiveCounts *out);
 const char *bowstring_version(void);
 uint32_t bowstring_abi_version(void);
+BowstringStatus bowstring_array_to_tensor(const struct BowstringArray *array,
+                                          const struct BowstringTensorOptions *options,
+                                          struct DLManagedTensorVersioned **out,
+                                          struct BowstringError *error);
+BowstringStatus bowstring_array_validity_to_tensor(const struct BowstringArray *array,
+                                                   const struct BowstringTensorOptions *options,
+                                                   struct DLManagedTensorVersioned **out,
+                                                   int64_t *bit_offset,
+                                                   struct BowstringError *error);
+BowstringStatus bowstring_buffer_to_tensor(const struct BowstringBuffer *buffer,
+                                           struct BowstringDataType dtype,
+                                           int32_t ndim,
+                                           const int64_t *shape,
+                                           const struct BowstringTensorOptions *options,
+                                           struct DLManagedTensorVersioned **out,
+                                           struct BowstringError *error);
+BowstringStatus bowstring_array_from_tensor(struct DLManagedTensorVersioned **tensor,
+                                            const struct BowstringType *type,
+                                            const struct BowstringTensorOptions *options,
+                                            struct BowstringArray **out,
+                                            struct BowstringError *error);
+BowstringStatus bowstring_tensor_from_legacy(struct DLManagedTensor **tensor,
+                                             const struct BowstringTensorOptions *options,
+                                             struct DLManagedTensorVersioned **out,
+                                             struct BowstringError *error);
+BowstringStatus bowstring_tensor_to_legacy(struct DLManagedTensorVersioned **tensor,
+                                           const struct BowstringTensorOptions *options,
+                                           struct DLManagedTensor **out,
+                                           struct BowstringError *error);
+BowstringStatus bowstring_schema_validate(const struct ArrowSchema *schema,
+                                          const struct BowstringValidateOptions *options,
+                                          struct BowstringError *error);
+BowstringStatus bowstring_device_array_validate(const struct ArrowDeviceArray *array,
+                                                const struct BowstringType *type,
+                                                const struct BowstringValidateOptions *options,
+                                                struct BowstringError *error);
+BowstringStatus bowstring_host_array_validate(const struct ArrowArray *array,
+                                              const struct BowstringType *type,
+                                              const struct BowstringValidateOptions *options,
+                                              struct BowstringError *error);
+BowstringStatus bowstring_array_validate(const struct BowstringArray *array,
+                                         const struct BowstringValidateOptions *options,
+                                         struct BowstringError *error);
+BowstringStatus bowstring_array_conform(const struct BowstringArray *array,
+                                        int32_t profile,
+                                        const struct BowstringSync *sync,
+                                        uint32_t flags,
+                                        struct BowstringArray **out,
+                                        struct BowstringError *error);
+BowstringStatus bowstring_device_stream_validate(const struct ArrowDeviceArrayStream *stream,
+                                                 const struct BowstringValidateOptions *options,
+                                                 struct BowstringError *error);
+BowstringStatus bowstring_host_stream_validate(const struct ArrowArrayStream *stream,
+                                               const struct BowstringValidateOptions *options,
+                                               struct BowstringError *error);
+BowstringStatus bowstring_tensor_validate(const struct DLManagedTensorVersioned *tensor,
+                                          const struct BowstringValidateOptions *options,
+                                          struct BowstringError *error);
+BowstringStatus bowstring_legacy_tensor_validate(const struct DLManagedTensor *tensor,
+                                                 const struct BowstringValidateOptions *options,
+                                                 struct BowstringError *error);

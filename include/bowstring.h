@@ -35,6 +35,20 @@
 /// The library's version, as numbers.
 #define BOWSTRING_VERSION_PATCH 0
 
+/// A DLPack tensor with a version; dlpack.h says what is in it.
+struct DLManagedTensorVersioned;
+/// A DLPack tensor as it was before version 1.0; dlpack.h says what is in it.
+struct DLManagedTensor;
+
+/// A finding that breaks a rule, or that the named consumer would refuse, crash on or misread.
+#define BOWSTRING_SEVERITY_ERROR 0
+
+/// A finding that is legal, but that a recommendation speaks against or that makes the named consumer copy.
+#define BOWSTRING_SEVERITY_WARNING 1
+
+/// A finding that is worth knowing.
+#define BOWSTRING_SEVERITY_NOTE 2
+
 /// The most nodes on the way from a type's root to a leaf, both counted.
 #define BOWSTRING_MAX_DEPTH 64
 
@@ -97,6 +111,52 @@
 
 /// The version of the ABI: goes up by one when a struct grows or a function is added, and never down.
 #define BOWSTRING_ABI_VERSION 1
+
+/// For BowstringTensorOptions.flags: values that are no numbers go out as what they consist of, such as timestamps as
+/// 64-bit integers.
+#define BOWSTRING_TENSOR_PHYSICAL 1
+
+/// For BowstringTensorOptions.flags: nulls go out as whatever lies in their place.
+#define BOWSTRING_TENSOR_VALUES_ONLY 2
+
+/// For BowstringTensorOptions.flags: bits may become bytes, bytes bits, and strides rows, by a copy in CPU memory.
+#define BOWSTRING_TENSOR_ALLOW_COPY 4
+
+/// For BowstringTensorOptions.flags: a legacy tensor, which cannot say so, may be made of read-only memory.
+#define BOWSTRING_TENSOR_DROP_READ_ONLY 8
+
+/// For validation: everything, each value that a rule is about and exact null counts.
+#define BOWSTRING_LEVEL_FULL 0
+
+/// For validation: the structs, and a fixed number of reads for each node and variadic buffer.
+#define BOWSTRING_LEVEL_BOUNDS 1
+
+/// For validation: the structs alone; no buffer is read.
+#define BOWSTRING_LEVEL_STRUCTURE 2
+
+/// The specification's reading of the interfaces.
+#define BOWSTRING_PROFILE_SPEC 0
+
+/// What libcudf makes of device memory as views, by cudf::from_arrow_device and cudf::from_arrow_device_column.
+#define BOWSTRING_PROFILE_CUDF_DEVICE 1
+
+/// What libcudf makes of host memory that it copies, by cudf::from_arrow_host and cudf::from_arrow_host_column.
+#define BOWSTRING_PROFILE_CUDF_HOST 2
+
+/// What libcudf makes of arrays that it takes, by cudf::interop::arrow_column and arrow_table.
+#define BOWSTRING_PROFILE_CUDF_OWNING 3
+
+/// For bowstring_array_conform: buffers in CPU memory may be copied.
+#define BOWSTRING_CONFORM_ALLOW_COPY 1
+
+/// For bowstring_array_conform: the consumer takes the root struct for a table, which has no nulls and no offset of its own.
+#define BOWSTRING_CONFORM_AS_TABLE 2
+
+/// For bowstring_array_conform: views become offsets, which is a copy.
+#define BOWSTRING_CONFORM_TO_OFFSETS 4
+
+/// For bowstring_array_conform: offsets become views, which is a copy.
+#define BOWSTRING_CONFORM_TO_VIEWS 8
 
 /// An array: a window on shared memory, its type and its owners; immutable, shared, thread safe.
 typedef struct BowstringArray BowstringArray;
@@ -362,6 +422,44 @@ typedef struct BowstringLiveCounts {
     size_t leaked_callbacks;
 } BowstringLiveCounts;
 
+/// How a tensor is to be made or taken. NULL, or all but struct_size zero: nothing but numbers without nulls, no copy.
+typedef struct BowstringTensorOptions {
+    /// Size of this struct in the caller's build.
+    size_t struct_size;
+    /// `BOWSTRING_TENSOR_*`.
+    uint64_t flags;
+    /// What to do about unfinished device work.
+    struct BowstringSync sync;
+} BowstringTensorOptions;
+
+/// How to validate. NULL, or all but struct_size zero: everything, by the specification, on the calling thread.
+typedef struct BowstringValidateOptions {
+    /// Size of this struct in the caller's build.
+    size_t struct_size;
+    /// How deep, a `BOWSTRING_LEVEL_*`.
+    int32_t level;
+    /// Whose reading counts, a `BOWSTRING_PROFILE_*`.
+    int32_t profile;
+    /// The device that the profile's consumer would find the array on, as if it were already there; all zero means where
+    /// it is.
+    struct BowstringDevice assume_device;
+    /// Not 0 when the profile's consumer takes the root struct for a table, else it takes it for one column.
+    int32_t as_table;
+    /// The most threads that share the work of a large node; 0 and 1 are the calling thread alone.
+    uint32_t threads;
+    /// The most findings that on_finding is told, 0 for no limit. What comes after them can still be the first error.
+    uint32_t max_findings;
+    /// Bytes of host memory to read device memory through, 0 for the library's choice.
+    int64_t staging_bytes;
+    /// What to do about unfinished device work.
+    struct BowstringSync sync;
+    /// What on_finding is called with.
+    void *ctx;
+    /// Told of each finding with a `BOWSTRING_SEVERITY_*`, in the order of the nodes; NULL to stop at the first error.
+    /// The record is only there during the call; its status is OK where the finding is no error. Not 0 stops.
+    int (*on_finding)(void *ctx, int32_t severity, const struct BowstringError *finding);
+} BowstringValidateOptions;
+
 /// The call did what it says.
 #define BOWSTRING_OK 0
 
@@ -419,6 +517,23 @@ BOWSTRING_API const char *bowstring_rule_name(int32_t rule);
 ///
 /// Ownership: the string is the library's and lives as long as the process. Any thread may call it.
 BOWSTRING_API const char *bowstring_rule_text(int32_t rule);
+
+/// Where a rule is written down, such as "Arrow C Data interface, ArrowArray.buffers"; "" for a number that is none.
+///
+/// Ownership: the string is the library's and lives as long as the process. Any thread may call it.
+BOWSTRING_API
+const char *bowstring_rule_source(int32_t rule);
+
+/// How grave it is to break a rule: `BOWSTRING_SEVERITY_ERROR`, `_WARNING` or `_NOTE`; -1 for a number that is no rule.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+BOWSTRING_API
+int32_t bowstring_rule_severity(int32_t rule);
+
+/// The number of the rule after `rule` in the table, 0 after the last; `rule` 0 gives the first.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+BOWSTRING_API int32_t bowstring_rule_next(int32_t rule);
 
 /// Moves a schema from one struct to another: a bitwise copy, after which `from` is released.
 ///
@@ -586,6 +701,27 @@ BOWSTRING_API struct ArrowDeviceArrayStream *bowstring_device_stream_new(void);
 /// Ownership: the struct is gone afterwards. Any thread may call it.
 BOWSTRING_API
 void bowstring_device_stream_free(struct ArrowDeviceArrayStream *x);
+
+/// Lets a DLPack tensor go: runs its deleter once, inside the callback scope. NULL and a NULL deleter are left alone.
+///
+/// Of the tensor only the deleter is read, so any major version may be let go.
+///
+/// Ownership: the tensor and its struct are gone afterwards, and the pointer must not be used again; with a NULL deleter
+/// nothing is freed. The deleter must not unwind. Any thread may call it, but not two on one tensor; the deleter runs on
+/// that thread.
+/// Source: DLPack, "DLManagedTensorVersioned.deleter" and "DLPackVersion" (rules 1, 3, 4 and 5).
+BOWSTRING_API
+void bowstring_tensor_release(struct DLManagedTensorVersioned *tensor);
+
+/// Lets a DLPack tensor of before 1.0 go: runs its deleter once, inside the callback scope. NULL and a NULL deleter are
+/// left alone.
+///
+/// Ownership: the tensor and its struct are gone afterwards, and the pointer must not be used again; with a NULL deleter
+/// nothing is freed. The deleter must not unwind. Any thread may call it, but not two on one tensor; the deleter runs on
+/// that thread.
+/// Source: DLPack, "DLManagedTensor.deleter" (rules 4 and 5).
+BOWSTRING_API
+void bowstring_legacy_tensor_release(struct DLManagedTensor *tensor);
 
 /// Parses a schema that is handed over.
 ///
@@ -1188,6 +1324,223 @@ BOWSTRING_API const char *bowstring_version(void);
 ///
 /// Ownership: nothing changes hands. Any thread may call it.
 BOWSTRING_API uint32_t bowstring_abi_version(void);
+
+/// Shows an array's values as a tensor: the same memory, never copied but for bits.
+///
+/// Integers and floats go out as they are, fixed-size lists as further dimensions, arrow.fixed_shape_tensor with its shape and
+/// permutation. With PHYSICAL also dates, times, timestamps, durations, decimals, intervals, fixed-size binary, views and
+/// indices into dictionaries go out, as integers, or as bytes in a last dimension where no integer is as wide. Booleans are
+/// unpacked, with ALLOW_COPY only. Nulls at any level are refused unless VALUES_ONLY is given. The tensor has version 1.3,
+/// strides, READ_ONLY or else IS_COPIED; data is NULL without elements, and byte_offset 0 where the device has addresses.
+///
+/// Ownership: nothing is taken; `*out` keeps the values' buffer and no more, works without the array, and is let go once, by
+/// its deleter or bowstring_tensor_release, on any thread.
+/// Errors: UNSUPPORTED with the path for nulls, types and sizes that no tensor has; SYNC_REQUIRED for a pending event with mode
+/// NONE; INVALID_ARGUMENT for NULL arguments or unknown options; OUT_OF_MEMORY. Any thread may call it. One allocation.
+/// Source: DLPack, "DLTensor"; Arrow columnar format, "Fixed shape tensor".
+BOWSTRING_API
+BowstringStatus bowstring_array_to_tensor(const struct BowstringArray *array,
+                                          const struct BowstringTensorOptions *options,
+                                          struct DLManagedTensorVersioned **out,
+                                          struct BowstringError *error);
+
+/// Shows an array's validity bitmap as a tensor of bytes, whose bit `*bit_offset` is the first row's; with ALLOW_COPY as a
+/// boolean a row, with a bit offset of 0. An array without a bitmap, all of whose rows are valid, has none: `*out` is NULL.
+///
+/// Ownership: nothing is taken; `*out` keeps the bitmap alone, or is a copy, and is let go once, on any thread.
+/// Errors: as bowstring_array_to_tensor. `bit_offset` may be NULL with ALLOW_COPY only. Any thread may call it.
+/// Source: Arrow columnar format, "Validity bitmaps".
+BOWSTRING_API
+BowstringStatus bowstring_array_validity_to_tensor(const struct BowstringArray *array,
+                                                   const struct BowstringTensorOptions *options,
+                                                   struct DLManagedTensorVersioned **out,
+                                                   int64_t *bit_offset,
+                                                   struct BowstringError *error);
+
+/// Shows a buffer as a tensor, row-major from its first byte on. Nothing is guessed: the buffer's size has to be known and large
+/// enough. Elements below a byte are packed.
+///
+/// Ownership: nothing is taken; the shape is copied; `*out` keeps the buffer's memory, and is let go once, on any thread.
+/// Errors: INVALID_ARGUMENT for NULL arguments, negative lengths, elements of no bits, or more bytes than the buffer is known to
+/// have; UNSUPPORTED for more than 64 dimensions; else as bowstring_array_to_tensor. Any thread may call it. One allocation.
+/// Source: DLPack, "DLTensor".
+BOWSTRING_API
+BowstringStatus bowstring_buffer_to_tensor(const struct BowstringBuffer *buffer,
+                                           struct BowstringDataType dtype,
+                                           int32_t ndim,
+                                           const int64_t *shape,
+                                           const struct BowstringTensorOptions *options,
+                                           struct DLManagedTensorVersioned **out,
+                                           struct BowstringError *error);
+
+/// Makes an array of a tensor: the same memory where rows lie as Arrow has them, else a copy with ALLOW_COPY.
+///
+/// Without a type, one dimension becomes numbers and more become fixed-size lists; booleans become arrow.bool8. With a type, its
+/// lists' sizes and its values must be the tensor's: physical ones, such as a timestamp for 64-bit integers; bool packs booleans,
+/// which is a copy; arrow.fixed_shape_tensor takes a row-major order of the dimensions as its permutation, in which dimensions
+/// with equal strides stay in their order. A scalar is one row.
+///
+/// Ownership: on success the tensor is taken, `*tensor` is NULL, and its deleter runs once, with the last use of the memory, or
+/// at once after a copy; on failure it is still the caller's. The caller releases `*out`.
+/// Errors: INVALID_DATA with the rule for a struct that breaks one; UNSUPPORTED for another major version, elements, shapes and
+/// strides that the type does not have; INVALID_ARGUMENT for NULL arguments or unknown options; OUT_OF_MEMORY. Any thread may
+/// call it.
+/// Source: DLPack, "DLManagedTensorVersioned" (docs/rules.md, DL1 to DL18).
+BOWSTRING_API
+BowstringStatus bowstring_array_from_tensor(struct DLManagedTensorVersioned **tensor,
+                                            const struct BowstringType *type,
+                                            const struct BowstringTensorOptions *options,
+                                            struct BowstringArray **out,
+                                            struct BowstringError *error);
+
+/// Wraps a tensor of before 1.0 in one with a version: READ_ONLY, because nobody said that it may be written, and with strides.
+/// The data is not touched.
+///
+/// Ownership: on success the tensor is taken, `*tensor` is NULL, and its deleter runs once, with that of `*out`; on failure it is
+/// still the caller's.
+/// Errors: INVALID_DATA with the rule for a struct that breaks one; INVALID_ARGUMENT for NULL arguments or unknown options;
+/// OUT_OF_MEMORY. Any thread may call it. One allocation.
+/// Source: DLPack, "DLManagedTensor".
+BOWSTRING_API
+BowstringStatus bowstring_tensor_from_legacy(struct DLManagedTensor **tensor,
+                                             const struct BowstringTensorOptions *options,
+                                             struct DLManagedTensorVersioned **out,
+                                             struct BowstringError *error);
+
+/// Wraps a tensor in one of before 1.0, for consumers that know no other. The data is not touched.
+///
+/// Ownership: on success the tensor is taken, `*tensor` is NULL, and its deleter runs once, with that of `*out`; on failure it is
+/// still the caller's.
+/// Errors: UNSUPPORTED for a read-only tensor without DROP_READ_ONLY, because a legacy tensor cannot say that it is, and for
+/// another major version; else as bowstring_tensor_from_legacy. Any thread may call it. One allocation.
+/// Source: DLPack, "DLManagedTensor".
+BOWSTRING_API
+BowstringStatus bowstring_tensor_to_legacy(struct DLManagedTensorVersioned **tensor,
+                                           const struct BowstringTensorOptions *options,
+                                           struct DLManagedTensor **out,
+                                           struct BowstringError *error);
+
+/// Checks a raw schema by every rule about schemas; with a profile, whether its consumer takes the type.
+///
+/// Ownership: nothing changes hands; the schema is borrowed for the call.
+/// Errors: the first finding that is an error: INVALID_DATA with rule and path, or NOT_CONFORMING for the profile;
+/// RELEASED for a released schema; CANCELLED when on_finding stopped before there was one; INVALID_ARGUMENT for NULL
+/// arguments or unknown options; UNSUPPORTED for options that this version does not know; OUT_OF_MEMORY. Any thread may
+/// call it; on_finding runs on the calling thread and must not unwind.
+/// Source: docs/rules.md, S1 to S7 and F1 to F5.
+BOWSTRING_API
+BowstringStatus bowstring_schema_validate(const struct ArrowSchema *schema,
+                                          const struct BowstringValidateOptions *options,
+                                          struct BowstringError *error);
+
+/// Checks a raw array that is not imported, by every rule.
+///
+/// The struct is looked at as it is, faults and all, whatever its release. No buffer is read at level STRUCTURE, nor where
+/// the CPU cannot: there the structural check is made whole, and then the levels above say UNSUPPORTED.
+///
+/// Ownership: nothing changes hands; the array is borrowed for the call.
+/// Errors: as bowstring_schema_validate, with the row; SYNC_REQUIRED for a pending event with mode NONE, and UNSUPPORTED for
+/// memory that needs a backend, both only when nothing else is wrong and the level asks for what buffers hold.
+/// Any thread may call it; on_finding runs on the calling thread and must not unwind. One allocation.
+/// Source: docs/rules.md, A1 to A8, B1 to B8, D2 to D7 and M2.
+BOWSTRING_API
+BowstringStatus bowstring_device_array_validate(const struct ArrowDeviceArray *array,
+                                                const struct BowstringType *type,
+                                                const struct BowstringValidateOptions *options,
+                                                struct BowstringError *error);
+
+/// Checks a raw array in CPU memory that is not imported, by every rule.
+///
+/// Ownership: nothing changes hands; the array is borrowed for the call.
+/// Errors: as bowstring_device_array_validate. Any thread may call it; on_finding runs on the calling thread and must not
+/// unwind. One allocation.
+/// Source: docs/rules.md, A1 to A8, B1 to B8 and M2.
+BOWSTRING_API
+BowstringStatus bowstring_host_array_validate(const struct ArrowArray *array,
+                                              const struct BowstringType *type,
+                                              const struct BowstringValidateOptions *options,
+                                              struct BowstringError *error);
+
+/// Checks an array of ours, as far as its window shows it. What the import checked holds already; what its buffers hold does
+/// not.
+///
+/// Ownership: nothing changes hands; the array is borrowed for the call.
+/// Errors: as bowstring_device_array_validate. Any thread may call it; on_finding runs on the calling thread and must not
+/// unwind. Allocates nothing but for threads.
+/// Source: docs/rules.md, A1 to A8, B1 to B8.
+BOWSTRING_API
+BowstringStatus bowstring_array_validate(const struct BowstringArray *array,
+                                         const struct BowstringValidateOptions *options,
+                                         struct BowstringError *error);
+
+/// The same array as a named consumer takes it, repaired where it would be refused, misread or crash.
+///
+/// Without copying: null counts that the CPU can count are counted, and the offset of a struct without nulls goes into its
+/// children. With BOWSTRING_CONFORM_ALLOW_COPY, in CPU memory, those buffers are copied that have to be: indices into
+/// dictionaries of another type, offsets of large and fixed-size lists and of list views one behind the other, misaligned
+/// buffers, unaligned or unpadded validity bitmaps, and with _AS_TABLE the root's nulls into its children's bitmaps.
+/// _TO_OFFSETS makes offsets of string and list views, _TO_VIEWS views of offsets, for any profile; a copy as well. Text of
+/// more than 2147483647 bytes gets 64-bit offsets. All else is shared with the array, each buffer with its own owner.
+///
+/// Ownership: nothing is taken; the caller releases `*out`, which keeps of the array what it shares.
+/// Errors: NOT_CONFORMING with rule and path for what cannot be repaired; INVALID_DATA with rule, path and row when copying
+/// meets data that breaks a rule; INVALID_ARGUMENT for NULL arguments, unknown profiles, flags or sync modes, or both kinds
+/// of views;
+/// OUT_OF_MEMORY. Any thread may call it.
+/// Source: docs/rules.md, C1 and following.
+BOWSTRING_API
+BowstringStatus bowstring_array_conform(const struct BowstringArray *array,
+                                        int32_t profile,
+                                        const struct BowstringSync *sync,
+                                        uint32_t flags,
+                                        struct BowstringArray **out,
+                                        struct BowstringError *error);
+
+/// Checks the struct of a stream of arrays on a device, without calling it.
+///
+/// Ownership: nothing changes hands; the stream is borrowed for the call.
+/// Errors: INVALID_DATA with the rule; RELEASED for a released stream; else as bowstring_schema_validate. Any thread may call
+/// it; on_finding runs on the calling thread and must not unwind.
+/// Source: docs/rules.md, ST1, D2 and M2.
+BOWSTRING_API
+BowstringStatus bowstring_device_stream_validate(const struct ArrowDeviceArrayStream *stream,
+                                                 const struct BowstringValidateOptions *options,
+                                                 struct BowstringError *error);
+
+/// Checks the struct of a stream of arrays in CPU memory, without calling it.
+///
+/// Ownership: nothing changes hands; the stream is borrowed for the call.
+/// Errors: as bowstring_device_stream_validate. Any thread may call it; on_finding runs on the calling thread and must not
+/// unwind.
+/// Source: docs/rules.md, ST1 and M2.
+BOWSTRING_API
+BowstringStatus bowstring_host_stream_validate(const struct ArrowArrayStream *stream,
+                                               const struct BowstringValidateOptions *options,
+                                               struct BowstringError *error);
+
+/// Checks a DLPack tensor by every rule that its struct can break. Its data is not read.
+///
+/// Of a tensor of another major version than 1 only that is read. At most 64 dimensions are looked at.
+///
+/// Ownership: nothing changes hands; the tensor is borrowed for the call.
+/// Errors: INVALID_DATA with the rule; UNSUPPORTED for another major version or more dimensions; else as
+/// bowstring_schema_validate, and of the options only max_findings and on_finding count. Any thread may call it; on_finding
+/// runs on the calling thread and must not unwind.
+/// Source: docs/rules.md, DL1 to DL18.
+BOWSTRING_API
+BowstringStatus bowstring_tensor_validate(const struct DLManagedTensorVersioned *tensor,
+                                          const struct BowstringValidateOptions *options,
+                                          struct BowstringError *error);
+
+/// Checks a DLPack tensor of before 1.0 by every rule that its struct can break. Its data is not read.
+///
+/// Ownership: nothing changes hands; the tensor is borrowed for the call.
+/// Errors: as bowstring_tensor_validate. Any thread may call it; on_finding runs on the calling thread and must not unwind.
+/// Source: docs/rules.md, DL2 to DL18.
+BOWSTRING_API
+BowstringStatus bowstring_legacy_tensor_validate(const struct DLManagedTensor *tensor,
+                                                 const struct BowstringValidateOptions *options,
+                                                 struct BowstringError *error);
 
 #ifdef __cplusplus
 }  // extern "C"

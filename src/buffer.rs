@@ -279,10 +279,8 @@ pub unsafe extern "C" fn bowstring_buffer_into_owned(
         // SAFETY: as the caller promises.
         let handle = ManuallyDrop::into_inner(unsafe { buffer_of(*taken, report) }?);
         *taken = core::ptr::null_mut();
-        let (data, size) = (handle.data(), handle.size());
-        let (owner, release) = handle.into_owner().into_parts();
-        // SAFETY: the pointer was checked above; the buffer vouches for its memory.
-        unsafe { out.write(OwnedBuffer::new(data, size, owner, release)) };
+        // SAFETY: the pointer was checked above.
+        unsafe { out.write(handle.into_owned()) };
         Ok(())
     })
 }

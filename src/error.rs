@@ -2,7 +2,7 @@
 
 use core::ffi::c_char;
 
-use bowstring_core::error::{Status, rule_name, rule_text};
+use bowstring_core::error::{ALL_RULES, Severity, Status, rule_name, rule_severity, rule_source, rule_text};
 
 use crate::guard::guard_or;
 
@@ -36,6 +36,19 @@ pub const BOWSTRING_CANCELLED: BowstringStatus = 11;
 /// A fault of this library.
 pub const BOWSTRING_INTERNAL: BowstringStatus = 12;
 
+/// A finding that breaks a rule, or that the named consumer would refuse, crash on or misread.
+pub const BOWSTRING_SEVERITY_ERROR: i32 = 0;
+/// A finding that is legal, but that a recommendation speaks against or that makes the named consumer copy.
+pub const BOWSTRING_SEVERITY_WARNING: i32 = 1;
+/// A finding that is worth knowing.
+pub const BOWSTRING_SEVERITY_NOTE: i32 = 2;
+
+const _: () = {
+    assert!(BOWSTRING_SEVERITY_ERROR == Severity::Error as i32);
+    assert!(BOWSTRING_SEVERITY_WARNING == Severity::Warning as i32);
+    assert!(BOWSTRING_SEVERITY_NOTE == Severity::Note as i32);
+};
+
 /// The name of a status without its prefix, such as "INVALID_DATA"; "UNKNOWN" for a number that is none.
 ///
 /// Ownership: the string is the library's and lives as long as the process. Any thread may call it.
@@ -58,4 +71,36 @@ pub extern "C" fn bowstring_rule_name(rule: i32) -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn bowstring_rule_text(rule: i32) -> *const c_char {
     guard_or(c"".as_ptr(), || rule_text(rule).as_ptr())
+}
+
+/// Where a rule is written down, such as "Arrow C Data interface, ArrowArray.buffers"; "" for a number that is none.
+///
+/// Ownership: the string is the library's and lives as long as the process. Any thread may call it.
+#[unsafe(no_mangle)]
+pub extern "C" fn bowstring_rule_source(rule: i32) -> *const c_char {
+    guard_or(c"".as_ptr(), || rule_source(rule).as_ptr())
+}
+
+/// How grave it is to break a rule: `BOWSTRING_SEVERITY_ERROR`, `_WARNING` or `_NOTE`; -1 for a number that is no rule.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+#[unsafe(no_mangle)]
+pub extern "C" fn bowstring_rule_severity(rule: i32) -> i32 {
+    guard_or(-1, || rule_severity(rule).map_or(-1, |severity| severity as i32))
+}
+
+/// The number of the rule after `rule` in the table, 0 after the last; `rule` 0 gives the first.
+///
+/// Ownership: nothing changes hands. Any thread may call it.
+#[unsafe(no_mangle)]
+pub extern "C" fn bowstring_rule_next(rule: i32) -> i32 {
+    guard_or(0, || next_rule(rule))
+}
+
+fn next_rule(rule: i32) -> i32 {
+    let mut rules = ALL_RULES.iter().map(|rule| *rule as i32);
+    if rule == 0 {
+        return rules.next().unwrap_or(0);
+    }
+    rules.find(|found| *found == rule).and_then(|_| rules.next()).unwrap_or(0)
 }

@@ -12,3 +12,5 @@ pub mod produce;
 pub mod array;
 pub mod buffer;
 pub mod process;
+pub mod tensor;
+pub mod validate;

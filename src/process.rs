@@ -99,7 +99,7 @@ pub unsafe extern "C" fn bowstring_live_counts(out: *mut BowstringLiveCounts) {
             arrays: counts::ARRAYS.count(),
             buffers: counts::BUFFERS.count(),
             streams: 0,
-            tensors: 0,
+            tensors: counts::TENSORS.count(),
             blocks: counts::BLOCKS.count(),
             pending: 0,
             leaked_callbacks: counts::LEAKED_CALLBACKS.count(),

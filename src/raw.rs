@@ -1,12 +1,14 @@
-//! The five raw Arrow structs: moving, releasing, and keeping them on the heap.
+//! The five raw Arrow structs: moving, releasing, and keeping them on the heap; and letting tensors go.
 
 use core::ptr::NonNull;
 use std::alloc::Layout;
 
 use bowstring_core::abi::{
-    ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowDeviceArrayStream, ArrowSchema,
+    ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowDeviceArrayStream, ArrowSchema, DLManagedTensor,
+    DLManagedTensorVersioned,
 };
 use bowstring_core::memory::scope;
+use bowstring_core::tensor;
 use bowstring_core::tree::{release_array_struct, release_schema_struct};
 
 use crate::guard::guard_or;
@@ -433,4 +435,37 @@ pub extern "C" fn bowstring_device_stream_new() -> *mut ArrowDeviceArrayStream {
 pub unsafe extern "C" fn bowstring_device_stream_free(x: *mut ArrowDeviceArrayStream) {
     // SAFETY: as the caller promises.
     unsafe { free_raw(x) }
+}
+
+/// Lets a DLPack tensor go: runs its deleter once, inside the callback scope. NULL and a NULL deleter are left alone.
+///
+/// Of the tensor only the deleter is read, so any major version may be let go.
+///
+/// Ownership: the tensor and its struct are gone afterwards, and the pointer must not be used again; with a NULL deleter
+/// nothing is freed. The deleter must not unwind. Any thread may call it, but not two on one tensor; the deleter runs on
+/// that thread.
+/// Source: DLPack, "DLManagedTensorVersioned.deleter" and "DLPackVersion" (rules 1, 3, 4 and 5).
+///
+/// # Safety
+/// `tensor` is NULL or leads to a tensor that nobody let go, and is not used afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bowstring_tensor_release(tensor: *mut DLManagedTensorVersioned) {
+    // SAFETY: as the caller promises.
+    guard_or((), || unsafe { tensor::release_versioned(tensor) });
+}
+
+/// Lets a DLPack tensor of before 1.0 go: runs its deleter once, inside the callback scope. NULL and a NULL deleter are
+/// left alone.
+///
+/// Ownership: the tensor and its struct are gone afterwards, and the pointer must not be used again; with a NULL deleter
+/// nothing is freed. The deleter must not unwind. Any thread may call it, but not two on one tensor; the deleter runs on
+/// that thread.
+/// Source: DLPack, "DLManagedTensor.deleter" (rules 4 and 5).
+///
+/// # Safety
+/// `tensor` is NULL or leads to a tensor that nobody let go, and is not used afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bowstring_legacy_tensor_release(tensor: *mut DLManagedTensor) {
+    // SAFETY: as the caller promises.
+    guard_or((), || unsafe { tensor::release_legacy(tensor) });
 }

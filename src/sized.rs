@@ -84,3 +84,158 @@ fn no_size(told: usize, known: usize, name: &str, report: &mut Report<'_>) -> Fa
     let message = format_args!("expected the size of {name}, {known} or more, in struct_size, found {told}");
     report.fail(Status::InvalidArgument, message)
 }
+
+#[cfg(test)]
+#[allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_types,
+    clippy::result_large_err,
+    reason = "a test may allocate, and looks at the whole record"
+)]
+mod tests {
+    use super::*;
+    use bowstring_core::error::{ErrorRecord, capture};
+
+    #[repr(C)]
+    #[derive(Debug, Clone, Copy)]
+    struct Sample {
+        struct_size: usize,
+        number: u64,
+        pair: [u32; 2],
+        last: u64,
+    }
+
+    // SAFETY: `repr(C)`, starts with a `usize`, and consists of integers without padding.
+    unsafe impl Sized for Sample {
+        const NAME: &'static str = "Sample";
+    }
+
+    const KNOWN: usize = size_of::<Sample>();
+    const LARGEST: usize = 65536;
+    const VALUE: Sample = Sample { struct_size: 0, number: 1, pair: [2, 3], last: 4 };
+
+    /// Memory of exactly the stated size, as a caller has it; where that is no size, of the struct's.
+    struct Stated {
+        words: Vec<u64>,
+    }
+
+    impl Stated {
+        fn new(told: usize, fill: u64) -> Self {
+            let room = if told > LARGEST { KNOWN } else { told.max(size_of::<usize>()) };
+            let mut words = vec![fill; room.div_ceil(8)];
+            words[0] = told as u64;
+            Self { words }
+        }
+
+        fn at(&mut self) -> *mut Sample {
+            self.words.as_mut_ptr().cast()
+        }
+
+        fn bytes(&self) -> Vec<u8> {
+            self.words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+        }
+
+        fn set(&mut self, byte: usize) {
+            let mut bytes = self.words[byte / 8].to_ne_bytes();
+            bytes[byte % 8] = 1;
+            self.words[byte / 8] = u64::from_ne_bytes(bytes);
+        }
+
+        fn write(&mut self) -> core::result::Result<(), ErrorRecord> {
+            let at = self.at();
+            // SAFETY: the memory is as long as it says, or longer where what it says is refused.
+            capture(|report| unsafe { write_output(at, VALUE, report) })
+        }
+
+        fn check(&mut self) -> core::result::Result<(), ErrorRecord> {
+            let at = self.at();
+            // SAFETY: as above.
+            capture(|report| unsafe { check_input(at, report) })
+        }
+    }
+
+    fn refused(result: core::result::Result<(), ErrorRecord>, status: Status) {
+        let record = result.expect_err("a refusal");
+        assert_eq!(record.status, status as i32);
+        assert!(record.message().contains("Sample"), "{}", record.message());
+    }
+
+    /// Where each member starts, and where the struct ends.
+    fn boundaries() -> [usize; 5] {
+        use core::mem::offset_of;
+        [0, offset_of!(Sample, number), offset_of!(Sample, pair), offset_of!(Sample, last), KNOWN]
+    }
+
+    #[test]
+    fn what_is_shorter_than_the_first_release_is_left_alone() {
+        for told in 0..KNOWN {
+            let mut stated = Stated::new(told, u64::MAX);
+            let before = stated.bytes();
+            refused(stated.write(), Status::InvalidArgument);
+            refused(stated.check(), Status::InvalidArgument);
+            assert_eq!(stated.bytes(), before);
+        }
+        assert_eq!(
+            boundaries().map(|end| Stated::new(end, 0).check().is_ok()),
+            [false, false, false, false, true]
+        );
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused() {
+        for told in [LARGEST + 1, usize::MAX / 2, usize::MAX] {
+            let mut stated = Stated::new(told, u64::MAX);
+            let before = stated.bytes();
+            refused(stated.write(), Status::InvalidArgument);
+            refused(stated.check(), Status::InvalidArgument);
+            assert_eq!(stated.bytes(), before);
+        }
+        let mut stated = Stated::new(KNOWN, 0);
+        let crooked = stated.at().wrapping_byte_add(1);
+        for at in [core::ptr::null_mut(), crooked] {
+            // SAFETY: neither is followed.
+            refused(capture(|report| unsafe { write_output(at, VALUE, report) }), Status::InvalidArgument);
+            // SAFETY: as above.
+            refused(capture(|report| unsafe { check_input(at, report) }), Status::InvalidArgument);
+        }
+    }
+
+    #[test]
+    fn what_is_longer_gets_zeroes_behind_what_is_known() {
+        for told in (KNOWN..KNOWN + 100).chain([4096, LARGEST]) {
+            let mut stated = Stated::new(told, u64::MAX);
+            stated.write().expect("room for all");
+            let bytes = stated.bytes();
+            let mut expected = Stated::new(KNOWN, 0);
+            expected.words[1..].copy_from_slice(&[1, u64::from_ne_bytes([2, 0, 0, 0, 3, 0, 0, 0]), 4]);
+            assert_eq!(bytes[8..KNOWN], expected.bytes()[8..]);
+            assert_eq!(stated.words[0], told as u64);
+            assert!(bytes[KNOWN..told].iter().all(|byte| *byte == 0));
+            assert!(bytes[told..].iter().all(|byte| *byte == u8::MAX));
+        }
+    }
+
+    #[test]
+    fn a_byte_beyond_what_is_known_is_named() {
+        for told in (KNOWN..KNOWN + 40).chain([LARGEST]) {
+            Stated::new(told, 0).check().expect("zeroes behind what is known");
+            for byte in (KNOWN..told).take(48).chain((told > KNOWN).then(|| told - 1)) {
+                let mut stated = Stated::new(told, 0);
+                stated.set(byte);
+                let before = stated.bytes();
+                let result = stated.check();
+                assert!(
+                    result.as_ref().is_err_and(|record| record.message().contains(&format!("byte {byte} ")))
+                );
+                refused(result, Status::Unsupported);
+                assert_eq!(stated.bytes(), before);
+            }
+            // What is behind the stated size is not the caller's.
+            let mut stated = Stated::new(told, 0);
+            if told % 8 != 0 {
+                stated.set(told);
+                stated.check().expect("a byte that is not looked at");
+            }
+        }
+    }
+}

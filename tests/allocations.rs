@@ -26,6 +26,8 @@ use bowstring::process::{BowstringLiveCounts, bowstring_live_counts};
 use bowstring::produce::bowstring_device_array_from_buffers;
 use bowstring::raw::*;
 use bowstring::schema::*;
+use bowstring::tensor::*;
+use bowstring::validate::*;
 use bowstring_core::abi::{ArrowArray, ArrowDeviceArray, ArrowSchema, Device};
 use bowstring_core::error::ErrorRecord;
 use bowstring_core::memory::OwnedBuffer;
@@ -50,7 +52,7 @@ static CODES: [i8; 3] = [0, 1, 0];
 static OFFSETS: [i32; 4] = [0, 1, 2, 4];
 static FLOATS: [f64; 4] = [0.5, 1.5, 2.5, 3.5];
 static BYTES: [u8; 32] = *b"abcdefghijklmnopqrstuvwxyzabcdef";
-static VIEWS: [u8; 48] = [0; 48];
+static VIEWS: [u64; 6] = [0; 6];
 
 fn type_of(text: &core::ffi::CStr) -> *mut BowstringType {
     let (mut ty, mut error) = (null_mut(), ErrorRecord::empty());
@@ -425,6 +427,129 @@ fn raw_structs() {
     );
 }
 
+/// A check that makes nothing.
+fn each_check(name: &str, expected: usize, call: impl Fn() -> i32) {
+    assert_eq!(each_allocation(name, |fail_at| armed(fail_at, &call)), expected, "{name}");
+}
+
+fn validation(ty: *mut BowstringType) {
+    let from = array(ty);
+    let mut raw = device_array(ty);
+    let mut told = schema(ty);
+    // SAFETY: zeroes are the defaults.
+    let mut options: BowstringValidateOptions = unsafe { core::mem::zeroed() };
+    options.struct_size = size_of::<BowstringValidateOptions>();
+    let cudf = BowstringValidateOptions { profile: BOWSTRING_PROFILE_CUDF_DEVICE, as_table: 1, ..options };
+    // SAFETY: as above, in all of these calls.
+    unsafe {
+        each_check("array_validate", 0, || bowstring_array_validate(from, &options, null_mut()));
+        each_check("device_array_validate", 1, || {
+            bowstring_device_array_validate(&raw, ty, &options, null_mut())
+        });
+        each_check("schema_validate", 0, || bowstring_schema_validate(&told, &options, null_mut()));
+        each_check("schema_validate for cuDF", 1, || bowstring_schema_validate(&told, &cudf, null_mut()));
+        let conform = |name: &str, flags: u32, expected: usize| {
+            let made = each_allocation(name, |fail_at| {
+                let mut out = core::ptr::dangling_mut();
+                let (status, made) =
+                    armed(fail_at, || bowstring_array_conform(from, 0, null(), flags, &mut out, null_mut()));
+                assert_eq!(out.is_null(), status != BOWSTRING_OK, "{name}");
+                bowstring_array_release(out);
+                (status, made)
+            });
+            assert_eq!(made, expected, "{name}");
+        };
+        conform("array_conform", BOWSTRING_CONFORM_ALLOW_COPY, CONFORM_SHARED);
+        conform(
+            "array_conform to offsets",
+            BOWSTRING_CONFORM_ALLOW_COPY | BOWSTRING_CONFORM_TO_OFFSETS,
+            CONFORM_OFFSETS,
+        );
+        conform(
+            "array_conform to views",
+            BOWSTRING_CONFORM_ALLOW_COPY | BOWSTRING_CONFORM_TO_VIEWS,
+            CONFORM_VIEWS,
+        );
+        bowstring_schema_release(&mut told);
+        bowstring_device_array_release(&mut raw);
+        bowstring_array_release(from);
+    }
+}
+
+fn tensors(ty: *mut BowstringType) {
+    let from = array(ty);
+    let mut numbers = null_mut();
+    // SAFETY: as above, in all of these calls.
+    unsafe {
+        assert_eq!(bowstring_array_child(from, 0, &mut numbers, null_mut()), BOWSTRING_OK);
+        let export = || {
+            let mut out = null_mut();
+            assert_eq!(bowstring_array_to_tensor(numbers, null(), &mut out, null_mut()), BOWSTRING_OK);
+            out
+        };
+        let made = each_allocation("array_to_tensor", |fail_at| {
+            let mut out = core::ptr::dangling_mut();
+            let (status, made) =
+                armed(fail_at, || bowstring_array_to_tensor(numbers, null(), &mut out, null_mut()));
+            assert_eq!(out.is_null(), status != BOWSTRING_OK);
+            bowstring_tensor_release(out);
+            (status, made)
+        });
+        assert_eq!(made, 1);
+        let made = each_allocation("array_from_tensor", |fail_at| {
+            let (mut tensor, mut out) = (export(), core::ptr::dangling_mut());
+            let (status, made) = armed(fail_at, || {
+                bowstring_array_from_tensor(&mut tensor, null(), null(), &mut out, null_mut())
+            });
+            // What fails leaves the tensor the caller's.
+            assert_eq!((out.is_null(), tensor.is_null()), (status != BOWSTRING_OK, status == BOWSTRING_OK));
+            bowstring_array_release(out);
+            bowstring_tensor_release(tensor);
+            (status, made)
+        });
+        assert_eq!(made, FROM_TENSOR);
+        let mut options: BowstringTensorOptions = core::mem::zeroed();
+        options.struct_size = size_of::<BowstringTensorOptions>();
+        options.flags = BOWSTRING_TENSOR_DROP_READ_ONLY;
+        let made = each_allocation("tensor_to_legacy", |fail_at| {
+            let (mut tensor, mut out) = (export(), core::ptr::dangling_mut());
+            let (status, made) =
+                armed(fail_at, || bowstring_tensor_to_legacy(&mut tensor, &options, &mut out, null_mut()));
+            assert_eq!((out.is_null(), tensor.is_null()), (status != BOWSTRING_OK, status == BOWSTRING_OK));
+            bowstring_legacy_tensor_release(out);
+            bowstring_tensor_release(tensor);
+            (status, made)
+        });
+        assert_eq!(made, 1);
+        let made = each_allocation("tensor_from_legacy", |fail_at| {
+            let (mut tensor, mut legacy, mut out) = (export(), null_mut(), core::ptr::dangling_mut());
+            assert_eq!(
+                bowstring_tensor_to_legacy(&mut tensor, &options, &mut legacy, null_mut()),
+                BOWSTRING_OK
+            );
+            let (status, made) =
+                armed(fail_at, || bowstring_tensor_from_legacy(&mut legacy, null(), &mut out, null_mut()));
+            assert_eq!((out.is_null(), legacy.is_null()), (status != BOWSTRING_OK, status == BOWSTRING_OK));
+            bowstring_tensor_release(out);
+            bowstring_legacy_tensor_release(legacy);
+            (status, made)
+        });
+        assert_eq!(made, 1);
+        bowstring_array_release(numbers);
+        bowstring_array_release(from);
+    }
+}
+
+/// A type, an array, a handle on it, and one that keeps the tensor.
+const FROM_TENSOR: usize = 4;
+
+/// An export and a handle on it.
+const CONFORM_SHARED: usize = 2;
+/// These, the lists of parts, new offsets and data with an owner each, and another type, array and handle.
+const CONFORM_OFFSETS: usize = 15;
+/// As above, with views and sizes.
+const CONFORM_VIEWS: usize = 17;
+
 #[test]
 fn every_allocation_may_fail() {
     let before = live();
@@ -435,6 +560,8 @@ fn every_allocation_may_fail() {
     arrays(ty);
     buffer_calls(ty);
     raw_structs();
+    validation(ty);
+    tensors(ty);
     // SAFETY: as above.
     unsafe { bowstring_type_release(ty) };
     assert_eq!(live(), before);

@@ -140,3 +140,22 @@ fn cffi_gets_what_a_c_compiler_sees() {
     let declarations = text.split_once("*/\n").expect("the heading ends").1;
     assert_eq!(declarations, "#define ONE 1\n#define TWO -2\nint f(void);\nint g(int a,\n      int b);\n");
 }
+
+#[test]
+fn names_are_the_librarys_own() {
+    let header = without_comments(&generated());
+    let mut count = 0;
+    for line in header.lines().map(str::trim) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let named = match words.as_slice() {
+            ["#define", name, ..] => *name,
+            ["typedef", .., name] | ["}", name] if name.ends_with(';') => *name,
+            ["struct", name] if name.ends_with(';') => *name,
+            _ => continue,
+        };
+        count += 1;
+        let is_ours = named.starts_with("Bowstring") || named.starts_with("BOWSTRING_");
+        assert!(is_ours || named.starts_with("DLManagedTensor"), "{named} in: {line}");
+    }
+    assert!(count > 50, "{count} names");
+}

@@ -1,7 +1,8 @@
 //! The safe Rust crate under libbowstring: nested columns and their owners, in any memory, without copying.
 //!
 //! The folders build on each other in this order, and each uses only those before it:
-//! `abi`, `error`, `memory`, `types`, `device`, `kernels`, `tree`, `array`.
+//! `abi`, `error`, `memory`, `types`, `device`, `kernels`, `tree`, `array`, then
+//! `tensor` and `validate` beside each other.
 
 pub mod abi;
 pub mod array;
@@ -9,5 +10,7 @@ pub mod device;
 pub mod error;
 pub mod kernels;
 pub mod memory;
+pub mod tensor;
 pub mod tree;
 pub mod types;
+pub mod validate;

@@ -53,14 +53,14 @@ pub(crate) unsafe fn sync_or_none<'a>(sync: *const Sync, report: &mut Report<'_>
 }
 
 /// Checks an array out-parameter and sets it to NULL.
-unsafe fn reset_out(out: *mut *mut BowstringArray, report: &mut Report<'_>) -> Result<()> {
+pub(crate) unsafe fn reset_out(out: *mut *mut BowstringArray, report: &mut Report<'_>) -> Result<()> {
     check(out, "a handle to write to", report)?;
     // SAFETY: the pointer was checked just now.
     unsafe { out.write(core::ptr::null_mut()) };
     Ok(())
 }
 
-fn handle_of(array: Array) -> *mut BowstringArray {
+pub(crate) fn handle_of(array: Array) -> *mut BowstringArray {
     array.into_raw().cast()
 }
 

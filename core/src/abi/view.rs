@@ -116,7 +116,10 @@ impl<'a> SchemaView<'a> {
     #[inline]
     pub fn children(self, n: usize) -> SchemaChildren<'a> {
         let left = n.min(usize::try_from(self.0.n_children).unwrap_or(0));
-        SchemaChildren { next: self.0.children, left, lives: PhantomData }
+        // A list that cannot be where the pointer leads is none.
+        let list = self.0.children;
+        let next = if list.is_aligned() { list } else { core::ptr::null_mut() };
+        SchemaChildren { next, left, lives: PhantomData }
     }
 
     /// The type of the dictionary's values.
@@ -126,10 +129,15 @@ impl<'a> SchemaView<'a> {
         unsafe { aligned(self.0.dictionary) }.map(SchemaView)
     }
 
+    /// Whether there is no list of children.
+    pub fn has_no_list(self) -> bool {
+        self.0.children.is_null()
+    }
+
     /// Whether the list of children or the dictionary is where no such thing can be.
     #[inline]
     pub fn is_misaligned(self) -> bool {
-        !self.0.children.is_aligned() || !self.0.dictionary.is_aligned()
+        (self.0.n_children > 0 && !self.0.children.is_aligned()) || !self.0.dictionary.is_aligned()
     }
 }
 

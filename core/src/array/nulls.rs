@@ -44,6 +44,11 @@ impl Array {
         Err(report.fail(Status::Internal, format_args!("expected a readable validity bitmap, found none")))
     }
 
+    /// The number of nulls that the window shows of a node of the tree, -1 when the CPU cannot tell.
+    pub(crate) fn shown_nulls(&self, node: usize) -> i64 {
+        self.span(node).map_or(-1, |span| self.count_if_readable(node, span))
+    }
+
     /// The number of nulls of `span` of a node as far as nothing has to be read for it, else -1.
     pub(super) fn known_nulls_in(&self, node: usize, span: Span) -> i64 {
         if node == self.node() && self.known_nulls() >= 0 {

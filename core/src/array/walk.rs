@@ -2,7 +2,7 @@
 
 use crate::error::{Report, Result, Rule, Status};
 use crate::memory::Buffer;
-use crate::tree::{Array, Tree, View};
+use crate::tree::{Array, Facts, Tree, View};
 use crate::types::{Format, Type};
 
 /// The values of one node that a window shows: physical indices in the node's own buffers.
@@ -123,6 +123,14 @@ impl Array {
         let above = self.span(parent)?;
         let start = above.offset.checked_mul(per_row)?;
         Some(Span { offset: own.offset.checked_add(start)?, length: above.length.checked_mul(per_row)? })
+    }
+
+    /// The numbers of a node of the tree as the window shows it; the node lies in the window's subtree.
+    pub(crate) fn shown_facts(&self, node: usize) -> Option<Facts> {
+        let span = self.span(node)?;
+        let null_count = self.known_nulls_in(node, span);
+        let whole = self.tree().facts(node)?;
+        Some(Facts { length: span.length, offset: span.offset, null_count, ..whole })
     }
 
     fn open(&self, node: usize, report: &mut Report<'_>) -> Result<Array> {

@@ -3,13 +3,15 @@
 //! A fallible function takes a [`Report`] and returns [`Result`]; the text is written once, where the fault is found,
 //! and nothing is allocated. [`capture`] turns that into an ordinary `Result` with an [`ErrorRecord`] for Rust callers.
 
+mod findings;
 mod record;
 mod rules;
 mod status;
 mod text;
 
+pub use findings::{Findings, Flow, Listener, Severity};
 pub use record::ErrorRecord;
-pub use rules::{ALL as ALL_RULES, Rule, rule_name, rule_text};
+pub use rules::{ALL as ALL_RULES, Rule, rule_name, rule_severity, rule_source, rule_text};
 pub use status::Status;
 pub use text::{Lossy, TextBuffer};
 
@@ -110,6 +112,17 @@ impl<'a> Report<'a> {
     #[cold]
     pub fn out_of_memory(&mut self, bytes: usize) -> Failed {
         self.fail(Status::OutOfMemory, format_args!("could not allocate {bytes} bytes"))
+    }
+
+    /// Writes a whole record.
+    fn put(&mut self, record: &ErrorRecord) {
+        match &mut self.target {
+            Target::Nowhere => {}
+            Target::Record(target) => **target = *record,
+            Target::Memory(memory) => {
+                memory.write(*record);
+            }
+        }
     }
 
     fn write(&mut self, status: Status, rule: Rule, spot: Spot<'_>, message: fmt::Arguments<'_>) -> Failed {

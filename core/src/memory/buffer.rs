@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
 
-use super::{Counted, CountedOps, Event, EventCell, Kind, Owner, Plan, counts, mark};
+use super::{Counted, CountedOps, Event, EventCell, Kind, OwnedBuffer, Owner, Plan, counts, mark};
 use crate::abi::{DEVICE_CPU, Device};
 use crate::error::{Report, Result, Status};
 
@@ -132,6 +132,30 @@ impl Buffer {
             unsafe { free_allocated(memory.as_ptr().cast()) };
         }
         made.map(|buffer| (buffer, data.as_ptr().cast()))
+    }
+
+    /// CPU memory of at least `size` bytes, aligned and padded as [`Buffer::allocate`] has it; `fill` writes into the first
+    /// `size`. Its size is stated with the padding, all of which may be read.
+    pub fn filled(
+        size: usize,
+        report: &mut Report<'_>,
+        fill: impl FnOnce(&mut [u8], &mut Report<'_>) -> Result<()>,
+    ) -> Result<Self> {
+        let Some(padded) = size.checked_next_multiple_of(ALIGNMENT) else {
+            return Err(report.out_of_memory(size));
+        };
+        let (buffer, data) = Self::allocate(padded, report)?;
+        // SAFETY: the memory was just allocated with as many zeroed bytes, and nobody else has it yet.
+        fill(unsafe { core::slice::from_raw_parts_mut(data.cast::<u8>(), size) }, report)?;
+        Ok(buffer)
+    }
+
+    /// The memory and its owner, for an array to be built of.
+    pub fn into_owned(self) -> OwnedBuffer {
+        let (data, size) = (self.data(), self.size());
+        let (owner, release) = self.into_owner().into_parts();
+        // SAFETY: the buffer vouches for its memory for as long as its owner lives.
+        unsafe { OwnedBuffer::new(data, size, owner, release) }
     }
 
     /// Start of the memory.

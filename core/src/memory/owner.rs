@@ -60,6 +60,19 @@ impl OwnedBuffer {
         self.release_owner.is_some()
     }
 
+    /// The same memory, of which so many bytes are known to be there.
+    pub(crate) fn known(self, size_bytes: i64) -> Self {
+        Self { size_bytes, ..self }
+    }
+
+    /// The same memory without its first `bytes`, which there are.
+    pub fn skip(self, bytes: usize) -> Self {
+        let known = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let size_bytes = if self.size_bytes < 0 { -1 } else { self.size_bytes.saturating_sub(known).max(0) };
+        let data = if self.data.is_null() { self.data } else { self.data.wrapping_byte_add(bytes) };
+        Self { data, size_bytes, ..self }
+    }
+
     /// Takes the owner out, so that the struct owns nothing any more.
     pub fn take_owner(&mut self) -> Owner {
         let owner = core::mem::replace(&mut self.owner, core::ptr::null_mut());

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicI64, Ordering};
 
-use super::export::{Block, ExportNode, own_node, own_release};
+use super::export::{Block, ExportNode, ExportedArray, own_node, own_release};
 use super::imported::{Draft, Made, Node, Source};
 use super::release::release_array_struct;
 use super::{Array, At, Facts, View, ZEROES, role_name};
@@ -56,6 +56,14 @@ pub unsafe fn import(from: Import<'_>, ty: &Type, report: &mut Report<'_>) -> Re
     // SAFETY: as the caller promises.
     unsafe { walk.node(raw, 0, report) }?;
     Ok(walk.finish(from))
+}
+
+impl ExportedArray {
+    /// A handle on the array; what was exported is recognised, and shown again.
+    pub fn into_array(mut self, ty: &Type, report: &mut Report<'_>) -> Result<Array> {
+        // SAFETY: a live array of ours is what the interface says. Once it is taken, nothing is left to be dropped.
+        unsafe { import(Import::Move(&mut self.0), ty, report) }
+    }
 }
 
 fn device_of(raw: &ArrowDeviceArray) -> Device {
@@ -201,14 +209,7 @@ impl Walk<'_> {
     #[inline(always)]
     unsafe fn note(&mut self, raw: &ArrowArray, at: &At<'_>, report: &mut Report<'_>) -> Result<()> {
         let node = at.node;
-        let fine = raw.release.is_some()
-            && raw.n_children == i64::from(node.n_children)
-            && (raw.n_children == 0 || !raw.children.is_null())
-            && (raw.n_buffers <= 0 || !raw.buffers.is_null())
-            && raw.children.is_aligned()
-            && raw.buffers.is_aligned()
-            && (raw.dictionary.is_null() || node.dictionary != NONE);
-        if !fine {
+        if !has_shape(raw, node) {
             return Err(wrong_shape(raw, at, report));
         }
         let facts = facts_of(raw);
@@ -395,7 +396,7 @@ impl NoBitmap {
     }
 }
 
-fn facts_of(raw: &ArrowArray) -> Facts {
+pub(super) fn facts_of(raw: &ArrowArray) -> Facts {
     Facts { length: raw.length, null_count: raw.null_count, offset: raw.offset, n_buffers: raw.n_buffers }
 }
 
@@ -412,7 +413,11 @@ fn known_sizes(
     for k in 0..count {
         let (Some(slot), Some(found)) = (at.node.layout.slot_of(k, count), own.size(k)) else { continue };
         let needed = at.needed(&slot, facts, n_variadic, report)?.unwrap_or(0);
-        let is_optional = matches!(slot.role, Role::Validity | Role::VariadicSizes);
+        // A bitmap is not looked at when it is known that there are no nulls.
+        let is_optional = match slot.role {
+            Role::Validity => facts.null_count == 0,
+            role => role == Role::VariadicSizes,
+        };
         if found < needed && !is_optional {
             let role = role_name(slot.role);
             let message =
@@ -426,7 +431,7 @@ fn known_sizes(
 /// The number of buffers and their list, where the number is not that of the layout's fixed slots: views have any number,
 /// and older producers one too many.
 #[cold]
-unsafe fn other_count(
+pub(super) unsafe fn other_count(
     raw: &ArrowArray,
     at: &At<'_>,
     report: &mut Report<'_>,
@@ -446,8 +451,24 @@ unsafe fn other_count(
     Ok((at.node.layout.min_buffers(), unsafe { raw.buffers.add(1) }.cast_const()))
 }
 
+/// Whether the struct is alive and has the lists that a node of the type has.
+#[inline(always)]
+pub(super) fn has_shape(raw: &ArrowArray, node: &TypeNode) -> bool {
+    raw.release.is_some()
+        && raw.n_children == i64::from(node.n_children)
+        && (raw.n_children == 0 || is_list(raw.children))
+        && (raw.n_buffers <= 0 || is_list(raw.buffers))
+        && (raw.dictionary.is_null() || node.dictionary != NONE)
+}
+
+/// Whether a list can be where the pointer leads.
+#[inline(always)]
+fn is_list<T>(list: *const T) -> bool {
+    !list.is_null() && list.is_aligned()
+}
+
 #[cold]
-fn wrong_shape(raw: &ArrowArray, at: &At<'_>, report: &mut Report<'_>) -> Failed {
+pub(super) fn wrong_shape(raw: &ArrowArray, at: &At<'_>, report: &mut Report<'_>) -> Failed {
     let (path, node) = (at.ty.path(at.index), at.node);
     if raw.release.is_none() {
         let message = format_args!("expected a live array, found one that was released or moved out");
@@ -465,7 +486,9 @@ fn wrong_shape(raw: &ArrowArray, at: &At<'_>, report: &mut Report<'_>) -> Failed
         let message = format_args!("expected a list of {} buffers, found NULL", raw.n_buffers);
         return report.broken(Rule::A4, &path, message);
     }
-    if !raw.children.is_aligned() || !raw.buffers.is_aligned() {
+    let is_misaligned = (raw.n_children > 0 && !raw.children.is_aligned())
+        || (raw.n_buffers > 0 && !raw.buffers.is_aligned());
+    if is_misaligned {
         let message = format_args!(
             "expected lists at multiples of {} bytes, found children at {:p} and buffers at {:p}",
             align_of::<*const c_void>(),
@@ -484,7 +507,7 @@ fn internal(report: &mut Report<'_>) -> Failed {
 }
 
 #[cold]
-fn missing(ty: &Type, index: usize, found: *const ArrowArray, report: &mut Report<'_>) -> Failed {
+pub(super) fn missing(ty: &Type, index: usize, found: *const ArrowArray, report: &mut Report<'_>) -> Failed {
     let path = ty.path(index);
     if found.is_null() {
         return report.broken(Rule::A7, &path, format_args!("expected an array for this node, found NULL"));

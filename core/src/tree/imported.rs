@@ -262,19 +262,9 @@ impl Tree {
         if self.buffer(i, k).is_null() && !built {
             return 0;
         }
-        let sizes = self.raw().sizes;
-        if !sizes.is_null() && !built {
-            // SAFETY: the table has one size a buffer.
-            let known = unsafe { sizes.add(node.first_buffer.wrapping_add(k)).read() };
-            if known >= 0 {
-                return known;
-            }
-        }
-        // SAFETY: a node of ours that the tree shows lives as long as the tree.
-        if let Some(own) = unsafe { node.own.as_ref() }
-            && let Some(known) = own.size(k).filter(|_| !built)
-        {
-            return known;
+        let stated = if built { -1 } else { self.stated_size(i, k) };
+        if stated >= 0 {
+            return stated;
         }
         match need(&slot, node.offset, node.length, node.n_buffers.saturating_sub(3)) {
             Need::Bytes(bytes) => bytes,
@@ -282,12 +272,33 @@ impl Tree {
         }
     }
 
-    /// The `n` bytes from `at` on of buffer `k` of node `i`, when the CPU may read them.
+    /// Readable bytes of buffer `k` of node `i` as somebody said or read them, -1 when nobody did.
+    pub fn stated_size(&self, i: usize, k: usize) -> i64 {
+        let Some(node) = self.nodes().get(i).filter(|node| k < node.n_buffers) else { return -1 };
+        let sizes = self.raw().sizes;
+        if !sizes.is_null() {
+            // SAFETY: the table has one size a buffer.
+            let known = unsafe { sizes.add(node.first_buffer.wrapping_add(k)).read() };
+            if known >= 0 {
+                return known;
+            }
+        }
+        // SAFETY: a node of ours that the tree shows lives as long as the tree.
+        unsafe { node.own.as_ref() }.and_then(|own| own.size(k)).unwrap_or(-1)
+    }
+
+    /// The `n` bytes from `at` on of buffer `k` of node `i`, when the CPU may read them, and nobody said that there are fewer.
     ///
     /// The caller asks for no more than the node's own numbers say that there must be.
     pub(crate) fn host_bytes(&self, i: usize, k: usize, at: usize, n: usize) -> Option<&[u8]> {
         let data = self.buffer(i, k);
-        if data.is_null() || !is_cpu_readable(self.place().device) || self.place().event != Event::NONE {
+        let stated = self.stated_size(i, k);
+        let is_short = stated >= 0 && i64::try_from(at.checked_add(n)?).ok()? > stated;
+        if data.is_null()
+            || is_short
+            || !is_cpu_readable(self.place().device)
+            || self.place().event != Event::NONE
+        {
             return None;
         }
         // SAFETY: the producer vouches for as many bytes as its numbers say.

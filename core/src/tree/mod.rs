@@ -11,6 +11,7 @@ mod placement;
 mod release;
 mod rules;
 mod schema;
+mod survey;
 mod window;
 mod writer;
 
@@ -24,6 +25,7 @@ pub use release::{release_array_struct, release_schema_struct};
 pub use rules::Facts;
 pub(crate) use rules::{At, role_name};
 pub use schema::{ExportedSchema, export_schema};
+pub use survey::Survey;
 pub use window::Array;
 pub(crate) use window::View;
 pub(crate) use writer::{LINE, Leaf, Links, Shape, Writer};

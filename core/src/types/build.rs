@@ -1,12 +1,18 @@
 //! The one builder: a source tells its nodes twice, first to be measured, then to fill one block.
 
+use core::ffi::c_char;
+use core::fmt::Write;
+
 use super::check::{self, Quoted};
+use super::extension::{Storage, storage};
 use super::format::Format;
-use super::metadata::measure_within;
+use super::metadata::{measure_within, pairs};
+use super::node::Range;
 use super::path::Path;
 use super::sink::{Draft, Fill, Full, Measure, Sink};
 use super::{MAX_DEPTH, MAX_FORMAT, MAX_STRING, NONE, Type, TypeHeader, TypeNode};
-use crate::error::{Report, Result, Rule, Status};
+use crate::abi::{FLAG_NULLABLE, bytes_of};
+use crate::error::{Report, Result, Rule, Status, TextBuffer};
 use crate::memory::{Parts, Room, Shared, counts};
 
 /// Something that a type can be made from.
@@ -157,13 +163,18 @@ where
         let metadata = sink.bytes(self.metadata)?;
         let mut n_children = 0_u32;
         for child in self.children.clone() {
-            copy(child.as_ref(), node, false, sink)?;
+            copy(
+                child.as_ref(),
+                Under { parent: node, is_dictionary: false, levels: 1 },
+                |_| Change::NONE,
+                sink,
+            )?;
             n_children = n_children.wrapping_add(1);
         }
         let mut dictionary = NONE;
         if let Some(values) = self.dictionary {
             dictionary = sink.next();
-            copy(values, node, true, sink)?;
+            copy(values, Under { parent: node, is_dictionary: true, levels: 1 }, |_| Change::NONE, sink)?;
         }
         let draft = Draft {
             format,
@@ -182,11 +193,61 @@ where
     }
 }
 
-/// Tells the nodes of a finished type as those of a child or dictionary of `parent`, which is the root.
-fn copy<S: Sink>(
-    from: &Type,
+/// What is otherwise at a node of another type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Another format: one without parameters and with as many children. An extension type that is not stored like that is
+    /// one no more.
+    pub format: Option<Format>,
+    /// Whether the node may have nulls from then on.
+    pub becomes_nullable: bool,
+}
+
+impl Change {
+    /// Nothing is otherwise.
+    ///
+    /// cbindgen:ignore
+    pub const NONE: Change = Change { format: None, becomes_nullable: false };
+}
+
+/// A type's nodes with some of them changed.
+struct Changed<'a, F> {
+    from: &'a Type,
+    change: F,
+}
+
+impl<F: Fn(usize) -> Change> Source for Changed<'_, F> {
+    const BROKEN: Status = Status::InvalidData;
+    const LINKS: bool = false;
+
+    fn emit<S: Sink>(&self, sink: &mut S, report: &mut Report<'_>) -> Result<()> {
+        let root = Under { parent: NONE, is_dictionary: false, levels: 0 };
+        copy(self.from, root, &self.change, sink)
+            .map_err(|full| report.broken(Rule::None, &"$", format_args!("{full}")))
+    }
+}
+
+impl Type {
+    /// The same type with changes at some nodes.
+    pub fn changed(&self, change: impl Fn(usize) -> Change, report: &mut Report<'_>) -> Result<Type> {
+        assemble(&Changed { from: self, change }, report)
+    }
+}
+
+/// Where the nodes of a finished type go.
+#[derive(Debug, Clone, Copy)]
+struct Under {
     parent: u32,
     is_dictionary: bool,
+    /// How many levels are above.
+    levels: usize,
+}
+
+/// Tells the nodes of a finished type, changed as `change` says.
+fn copy<S: Sink>(
+    from: &Type,
+    under: Under,
+    change: impl Fn(usize) -> Change,
     sink: &mut S,
 ) -> core::result::Result<(), Full> {
     let first = sink.next();
@@ -201,23 +262,66 @@ fn copy<S: Sink>(
         }
         *ends.get_mut(level).ok_or(Full::Depth)? = node.subtree_end;
         level = level.wrapping_add(1);
-        let index = sink.open(level.wrapping_add(1))?;
+        let index = sink.open(level.wrapping_add(under.levels))?;
+        let mut text = [0; 16];
+        let Change { format: other, becomes_nullable } = change(i);
+        let format_text = match other {
+            None => sink.text(from.format_text(i))?,
+            Some(other) => sink.text(letters(other, &mut text))?,
+        };
         let draft = Draft {
-            format: node.format,
-            flags: node.flags,
-            parent: if i == 0 { parent } else { moved(node.parent) },
-            is_dictionary: if i == 0 { is_dictionary } else { node.is_dictionary },
+            format: other.unwrap_or(node.format),
+            flags: if becomes_nullable { node.flags | FLAG_NULLABLE } else { node.flags },
+            parent: if i == 0 { under.parent } else { moved(node.parent) },
+            is_dictionary: if i == 0 { under.is_dictionary } else { node.is_dictionary },
             n_children: node.n_children,
             first_child_slot: 0,
             dictionary: moved(node.dictionary),
             subtree_end: moved(node.subtree_end),
-            format_text: sink.text(from.format_text(i))?,
+            format_text,
             name: sink.text(from.name(i))?,
-            metadata: sink.bytes(from.metadata(i).unwrap_or_default())?,
+            metadata: metadata(from, i, other, sink)?,
         };
         sink.close(index, &draft)?;
     }
     Ok(())
+}
+
+/// Tells a node's metadata, without its extension type when that is not stored in the node's new format.
+fn metadata<S: Sink>(
+    from: &Type,
+    i: usize,
+    other: Option<Format>,
+    sink: &mut S,
+) -> core::result::Result<Range, Full> {
+    let all = from.metadata(i).unwrap_or_default();
+    let is_stored = other.is_none_or(|format| storage(all, format, None) == Storage::Fine);
+    if is_stored {
+        return sink.bytes(all);
+    }
+    let kept = || pairs(all).filter(|(key, _)| !key.starts_with(b"ARROW:extension:"));
+    let n = i32::try_from(kept().count()).unwrap_or(0);
+    if n == 0 {
+        return Ok(Range::EMPTY);
+    }
+    let at = sink.at();
+    sink.put(&n.to_ne_bytes())?;
+    for (key, value) in kept() {
+        for part in [key, value] {
+            sink.put(&i32::try_from(part.len()).unwrap_or(0).to_ne_bytes())?;
+            sink.put(part)?;
+        }
+    }
+    Ok(Range { at, length: sink.at().wrapping_sub(at) })
+}
+
+/// The text of a format without parameters.
+fn letters(format: Format, into: &mut [c_char; 16]) -> &[u8] {
+    let mut text = TextBuffer::over(into);
+    // No such format is longer than the buffer.
+    let _ = write!(text, "{}", format.text(&[], core::iter::empty()));
+    let written = bytes_of(into);
+    written.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// The place of a finished node, from the root of its block.

@@ -57,6 +57,73 @@ pub(super) fn node(
     Err(report.fail_at(status, Rule::F5, path, message))
 }
 
+/// A node as the rules of the node above see it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Below<'a> {
+    pub format: Format,
+    pub text: &'a [u8],
+    pub n_children: usize,
+    pub is_nullable: bool,
+    pub has_dictionary: bool,
+}
+
+/// What was found in place of what a rule wants.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Found<'a> {
+    Format(&'a [u8]),
+    Count(usize),
+    Words(&'static str),
+}
+
+impl Display for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Found::Format(text) => Quoted(text).fmt(f),
+            Found::Count(n) => n.fmt(f),
+            Found::Words(words) => f.write_str(words),
+        }
+    }
+}
+
+/// What a rule wants of a node, and what was found.
+pub(super) type Fault<'a> = (&'static str, Found<'a>);
+
+impl<'a> Below<'a> {
+    fn format(&self) -> Found<'a> {
+        Found::Format(self.text)
+    }
+
+    /// What is wrong with the node as the entries of a map.
+    pub(super) fn as_entries(&self) -> Option<Fault<'a>> {
+        if self.format != Format::Struct {
+            return Some(("a struct as the entries of a map", self.format()));
+        }
+        if self.n_children != 2 {
+            return Some(("2 children, a map's key and value", Found::Count(self.n_children)));
+        }
+        self.is_nullable.then_some(("entries of a map that are not nullable", Found::Words("nullable ones")))
+    }
+
+    /// What is wrong with the node as the key of a map.
+    pub(super) fn as_key(&self) -> Option<Fault<'a>> {
+        self.is_nullable.then_some(("a map's key that is not nullable", Found::Words("a nullable one")))
+    }
+
+    /// What is wrong with the node as run ends.
+    pub(super) fn as_run_ends(&self) -> Option<Fault<'a>> {
+        if !matches!(self.format, Format::Int16 | Format::Int32 | Format::Int64) {
+            return Some(("run ends of format s, i or l", self.format()));
+        }
+        self.has_dictionary.then_some(("run ends without a dictionary", Found::Words("a dictionary")))
+    }
+
+    /// What is wrong with the node as run-end encoded values.
+    pub(super) fn as_run_values(&self) -> Option<Fault<'a>> {
+        let nested = self.format == Format::RunEndEncoded;
+        nested.then_some(("run-end encoded values of another type", self.format()))
+    }
+}
+
 /// Checks all nodes, each with those below it.
 pub(super) fn structure(
     nodes: &[TypeNode],
@@ -74,43 +141,37 @@ pub(super) fn structure(
         let path = place(nodes, bytes, one);
         node(one.format, text, children, one.dictionary != NONE, status, &path, report)?;
         let first = one.index.wrapping_add(1);
-        let mut refuse = |child: &TypeNode, expected: &str, found: &dyn Display| {
-            let message = format_args!("expected {expected}, found {found}");
-            report.fail_at(status, Rule::F5, &place(nodes, bytes, child), message)
+        let mut refuse = |child: &TypeNode, fault: Option<Fault<'_>>| match fault {
+            None => Ok(()),
+            Some((expected, found)) => {
+                let message = format_args!("expected {expected}, found {found}");
+                Err(report.fail_at(status, Rule::F5, &place(nodes, bytes, child), message))
+            }
         };
-        let shown = |child: &TypeNode| Quoted(child.format_text.of(bytes));
         match one.format {
             Format::Map => {
-                let entries = at(first);
-                let key = at(first.wrapping_add(1));
-                if entries.format != Format::Struct {
-                    return Err(refuse(entries, "a struct as the entries of a map", &shown(entries)));
-                }
-                if entries.n_children != 2 {
-                    return Err(refuse(entries, "2 children, a map's key and value", &entries.n_children));
-                }
-                if entries.is_nullable() {
-                    return Err(refuse(entries, "entries of a map that are not nullable", &"nullable ones"));
-                }
-                if key.is_nullable() {
-                    return Err(refuse(key, "a map's key that is not nullable", &"a nullable one"));
-                }
+                let (entries, key) = (at(first), at(first.wrapping_add(1)));
+                refuse(entries, below(entries, bytes).as_entries())?;
+                refuse(key, below(key, bytes).as_key())?;
             }
             Format::RunEndEncoded => {
                 let ends = at(first);
                 let values = at(ends.subtree_end);
-                if !matches!(ends.format, Format::Int16 | Format::Int32 | Format::Int64) {
-                    return Err(refuse(ends, "run ends of format s, i or l", &shown(ends)));
-                }
-                if ends.has_dictionary() {
-                    return Err(refuse(ends, "run ends without a dictionary", &"a dictionary"));
-                }
-                if values.format == Format::RunEndEncoded {
-                    return Err(refuse(values, "run-end encoded values of another type", &shown(values)));
-                }
+                refuse(ends, below(ends, bytes).as_run_ends())?;
+                refuse(values, below(values, bytes).as_run_values())?;
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+fn below<'a>(node: &TypeNode, bytes: &'a [u8]) -> Below<'a> {
+    Below {
+        format: node.format,
+        text: node.format_text.of(bytes),
+        n_children: usize::try_from(node.n_children).unwrap_or(usize::MAX),
+        is_nullable: node.is_nullable(),
+        has_dictionary: node.has_dictionary(),
+    }
 }

@@ -160,7 +160,10 @@ impl Format {
             [letter] => Self::of_letter(letter).ok_or_else(|| refuse_letter(letter)),
             [b'+', b's'] => Ok(Format::Struct),
             [b'+', b'l'] => Ok(Format::List),
-            _ => parse_longer(format),
+            _ => parse_longer(format).map_err(|fault| match core::str::from_utf8(format) {
+                Ok(_) => fault,
+                Err(_) => NOT_UTF8,
+            }),
         }
     }
 
@@ -365,17 +368,12 @@ pub fn union_ids(format: &[u8]) -> impl Iterator<Item = i8> + Clone + '_ {
     list.split(|byte| *byte == b',').filter_map(|id| number(id, 127).and_then(|id| i8::try_from(id).ok()))
 }
 
-fn fault(rule: Rule, expected: &'static str) -> FormatFault {
+const fn fault(rule: Rule, expected: &'static str) -> FormatFault {
     FormatFault { rule, expected }
 }
 
-#[cold]
-fn unknown(format: &[u8]) -> FormatFault {
-    match core::str::from_utf8(format) {
-        Ok(_) => fault(Rule::F1, "a format string that the Arrow C Data interface defines"),
-        Err(_) => fault(Rule::S1, "UTF-8"),
-    }
-}
+const NOT_UTF8: FormatFault = fault(Rule::S1, "UTF-8");
+const UNKNOWN: FormatFault = fault(Rule::F1, "a format string that the Arrow C Data interface defines");
 
 fn parse_longer(format: &[u8]) -> Parsed {
     match *format {
@@ -387,7 +385,7 @@ fn parse_longer(format: &[u8]) -> Parsed {
             parse_size(rest, "w: and a size from 0 to 2147483647").map(Format::FixedSizeBinary)
         }
         [b'd', ref rest @ ..] => parse_decimal(rest),
-        _ => Err(unknown(format)),
+        _ => Err(UNKNOWN),
     }
 }
 
@@ -397,7 +395,8 @@ fn refuse_letter(letter: u8) -> FormatFault {
         b'd' => fault(Rule::F2, DECIMAL),
         b't' => fault(Rule::F4, TEMPORAL),
         b'w' => fault(Rule::F3, "w: and a size from 0 to 2147483647"),
-        _ => unknown(&[letter]),
+        _ if !letter.is_ascii() => NOT_UTF8,
+        _ => UNKNOWN,
     }
 }
 
@@ -419,7 +418,7 @@ fn parse_nested(rest: &[u8]) -> Parsed {
         [b'u', b'd', b':', ref ids @ ..] => check_ids(ids, Format::DenseUnion)?,
         [b'u', b's', b':', ref ids @ ..] => check_ids(ids, Format::SparseUnion)?,
         [b'u', ..] => return Err(fault(Rule::F5, IDS)),
-        _ => return Err(unknown(rest)),
+        _ => return Err(UNKNOWN),
     })
 }
 

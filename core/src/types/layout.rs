@@ -210,6 +210,22 @@ static LIST_VIEW64: Entry =
 static SPARSE: Entry = Entry::of(&[TYPE_IDS]);
 static DENSE: Entry = Entry::of(&[TYPE_IDS, rows(Role::Offsets, DataType::INT, 32)]);
 
+impl Format {
+    /// The natural alignment in bytes of a buffer of arrays of this format: that of the numbers that it holds.
+    pub fn alignment(&self, slot: &Slot) -> usize {
+        if !matches!(slot.role, Role::Data | Role::Views) {
+            // Bitmaps and type ids are bytes, all else are integers.
+            return usize::from(slot.element.bits).wrapping_shr(3).max(1);
+        }
+        match self {
+            Format::Decimal { bits: 128 | 256, .. } => 16,
+            // Two integers of 32 bits and one of 64; a view is four of 32 bits, read as two of 64.
+            Format::IntervalMonthDayNano | Format::BinaryView | Format::Utf8View => 8,
+            _ => usize::from(slot.element.bits).wrapping_shr(3).max(1),
+        }
+    }
+}
+
 impl Layout {
     pub(super) const EMPTY: Layout = Layout(Table::Known(&NONE));
 

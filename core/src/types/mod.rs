@@ -6,7 +6,9 @@
 
 mod build;
 mod check;
+mod extension;
 mod format;
+mod inspect;
 mod layout;
 mod lexer;
 pub mod metadata;
@@ -17,7 +19,10 @@ mod print;
 mod schema;
 mod sink;
 
+pub use build::Change;
+pub use extension::{EXTENSION_NAME, Storage, extension_name, storage as extension_storage};
 pub use format::{Children, Format, FormatFault, FormatText, Unit, timezone, union_ids};
+pub use inspect::{inspect_schema, storage as check_storage};
 pub use layout::{DataType, Extent, Layout, Role, Slot};
 pub use node::{Texts, Type, TypeHeader, TypeNode};
 

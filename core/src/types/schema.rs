@@ -31,7 +31,7 @@ impl Source for Schema<'_> {
     const LINKS: bool = true;
 
     fn emit<S: Sink>(&self, sink: &mut S, report: &mut Report<'_>) -> Result<()> {
-        let place = Place { view: self.0, above: None, is_dictionary: false, level: 1 };
+        let place = Place::root(self.0);
         let spot = Spot { parent: NONE, level: 1, slot: NONE, is_dictionary: false };
         if self.0.is_plain() && sink.leaf(self.0, spot) {
             return Ok(());
@@ -42,7 +42,7 @@ impl Source for Schema<'_> {
 
 /// A schema and those above it, which make its path.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+pub(super) struct Place<'a> {
     view: SchemaView<'a>,
     above: Option<&'a Place<'a>>,
     is_dictionary: bool,
@@ -63,8 +63,13 @@ impl Display for Place<'_> {
 }
 
 impl Place<'_> {
+    /// How many levels from the root, which is level 1.
+    pub(super) fn level(&self) -> usize {
+        self.level
+    }
+
     #[cold]
-    fn full(&self, full: Full, report: &mut Report<'_>) -> Failed {
+    pub(super) fn full(&self, full: Full, report: &mut Report<'_>) -> Failed {
         report.broken(Rule::None, self, format_args!("{full}"))
     }
 }
@@ -73,10 +78,7 @@ fn visit<S: Sink>(place: &Place<'_>, parent: u32, sink: &mut S, report: &mut Rep
     let view = place.view;
     let node = sink.open(place.level).map_err(|full| place.full(full, report))?;
     let text = read_format(place, report)?;
-    let format = Format::parse(text).map_err(|fault| {
-        let message = format_args!("expected {}, found {}", fault.expected, Quoted(text));
-        report.broken(fault.rule, place, message)
-    })?;
+    let format = format_of(text, place, report)?;
     let n_children = count_children(place, report)?;
     if view.is_misaligned() {
         let message = format_args!("expected children and a dictionary at aligned addresses, found others");
@@ -88,20 +90,7 @@ fn visit<S: Sink>(place: &Place<'_>, parent: u32, sink: &mut S, report: &mut Rep
         check::node(format, text, n_children, dictionary.is_some(), Status::InvalidData, place, report)?;
     }
 
-    let name = match view.name(MAX_STRING) {
-        CText::Bytes(name) => name,
-        CText::Missing => &[],
-        CText::TooLong => {
-            // The name cannot be part of the path.
-            let above: &dyn Display = match place.above {
-                Some(above) => above,
-                None => &"$",
-            };
-            let message = format_args!("expected a name of at most {MAX_STRING} bytes, found more");
-            return Err(report.broken(Rule::S2, above, message));
-        }
-    };
-
+    let name = read_name(place, report)?;
     let first_child_slot = sink.slots(n_children);
     let mut children = view.children(n_children);
     let mut spot = Spot {
@@ -159,6 +148,40 @@ fn tell_child<S: Sink>(
     sink: &mut S,
     report: &mut Report<'_>,
 ) -> Result<()> {
+    let child = live_child(place, child, i, report)?;
+    let below = place.below(child, false);
+    sink.fill_slot(spot.slot, sink.next()).map_err(|full| below.full(full, report))?;
+    visit(&below, spot.parent, sink, report)
+}
+
+impl<'a> Place<'a> {
+    /// The place of a schema with nothing above.
+    pub(super) fn root(view: SchemaView<'a>) -> Self {
+        Place { view, above: None, is_dictionary: false, level: 1 }
+    }
+
+    /// The schema.
+    pub(super) fn view(&self) -> SchemaView<'a> {
+        self.view
+    }
+
+    #[inline]
+    pub(super) fn below<'b>(&'b self, view: SchemaView<'a>, is_dictionary: bool) -> Place<'b>
+    where
+        'a: 'b,
+    {
+        Place { view, above: Some(self), is_dictionary, level: self.level.wrapping_add(1) }
+    }
+}
+
+/// The child, when its pointer leads to one that is alive.
+#[inline]
+pub(super) fn live_child<'a>(
+    place: &Place<'_>,
+    child: Option<SchemaView<'a>>,
+    i: usize,
+    report: &mut Report<'_>,
+) -> Result<SchemaView<'a>> {
     let n_children = place.view.n_children();
     let Some(child) = child else {
         let message =
@@ -169,23 +192,36 @@ fn tell_child<S: Sink>(
         let message = format_args!("expected child {i} of {n_children} to be alive, found a released one");
         return Err(report.broken(Rule::S5, place, message));
     }
-    let below = place.below(child, false);
-    sink.fill_slot(spot.slot, sink.next()).map_err(|full| below.full(full, report))?;
-    visit(&below, spot.parent, sink, report)
+    Ok(child)
 }
 
-impl<'a> Place<'a> {
-    #[inline]
-    fn below<'b>(&'b self, view: SchemaView<'a>, is_dictionary: bool) -> Place<'b>
-    where
-        'a: 'b,
-    {
-        Place { view, above: Some(self), is_dictionary, level: self.level.wrapping_add(1) }
+#[inline]
+pub(super) fn format_of(text: &[u8], place: &Place<'_>, report: &mut Report<'_>) -> Result<Format> {
+    Format::parse(text).map_err(|fault| {
+        let message = format_args!("expected {}, found {}", fault.expected, Quoted(text));
+        report.broken(fault.rule, place, message)
+    })
+}
+
+#[inline]
+pub(super) fn read_name<'a>(place: &Place<'a>, report: &mut Report<'_>) -> Result<&'a [u8]> {
+    match place.view.name(MAX_STRING) {
+        CText::Bytes(name) => Ok(name),
+        CText::Missing => Ok(&[]),
+        CText::TooLong => {
+            // The name cannot be part of the path.
+            let above: &dyn Display = match place.above {
+                Some(above) => above,
+                None => &"$",
+            };
+            let message = format_args!("expected a name of at most {MAX_STRING} bytes, found more");
+            Err(report.broken(Rule::S2, above, message))
+        }
     }
 }
 
 #[inline]
-fn read_format<'a>(place: &Place<'a>, report: &mut Report<'_>) -> Result<&'a [u8]> {
+pub(super) fn read_format<'a>(place: &Place<'a>, report: &mut Report<'_>) -> Result<&'a [u8]> {
     match place.view.format(MAX_FORMAT) {
         CText::Bytes(text) => Ok(text),
         CText::Missing => {
@@ -200,7 +236,7 @@ fn read_format<'a>(place: &Place<'a>, report: &mut Report<'_>) -> Result<&'a [u8
 
 /// The number of children, which are not looked at yet.
 #[inline]
-fn count_children(place: &Place<'_>, report: &mut Report<'_>) -> Result<usize> {
+pub(super) fn count_children(place: &Place<'_>, report: &mut Report<'_>) -> Result<usize> {
     let claimed = place.view.n_children();
     match usize::try_from(claimed) {
         Ok(n) if n <= MAX_NODES => Ok(n),

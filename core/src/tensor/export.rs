@@ -1,0 +1,300 @@
+//! Arrays and buffers as tensors: the same memory, and only what keeps it.
+
+use super::element::{BOOL, is_plain, number, physical, value_bytes};
+use super::ffi::Tensor;
+use super::made::{Dims, IS_COPIED, Spec};
+use super::shape_text::FixedShape;
+use super::view::MAX_NDIM;
+use crate::abi::{DLDataType, Device};
+use crate::array::Array;
+use crate::device::{Sync, SyncMode, require_readable};
+use crate::error::{Failed, Report, Result, Rule, Status};
+use crate::memory::{Buffer, Event, Owner, Place};
+use crate::tree::Facts;
+use crate::types::{Format, Type};
+
+/// How a tensor is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct TensorOptions {
+    /// Whether values that are no numbers go out as what they consist of.
+    pub physical: bool,
+    /// Whether nulls go out as whatever lies in their place.
+    pub values_only: bool,
+    /// Whether bits may become bytes, and strides rows, by a copy in CPU memory.
+    pub allow_copy: bool,
+    /// Whether a legacy tensor may be made of memory that must not be written.
+    pub drop_read_only: bool,
+    /// What to do about unfinished device work.
+    pub sync: Sync,
+}
+
+/// Whether a tensor of memory at `place` may be handed out: nothing is pending there, or the caller says how to wait.
+pub(super) fn check_event(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<()> {
+    let mode = sync.mode(report)?;
+    if place.event == Event::NONE {
+        return Ok(());
+    }
+    if mode == SyncMode::None {
+        let message = format_args!("expected a sync mode that waits for the memory's event, found NONE");
+        return Err(report.fail(Status::SyncRequired, message));
+    }
+    let device = place.device.r#type;
+    let message =
+        format_args!("expected a backend that can wait for an event of device type {device}, found none");
+    Err(report.fail(Status::Unsupported, message))
+}
+
+/// An array's values as a tensor: a number a row, or a fixed-size list of them at any depth.
+///
+/// No copy but of bits. The tensor keeps the values' buffer alone.
+pub fn array_to_tensor(array: &Array, options: &TensorOptions, report: &mut Report<'_>) -> Result<Tensor> {
+    check_event(array.tree().place(), &options.sync, report)?;
+    let Some(ty) = array.ty() else { return Err(no_node(report)) };
+    let mut dims = Dims::NONE;
+    dims.push(array.length(), report)?;
+    let mut order = None;
+    let mut index = 0usize;
+    let leaf = loop {
+        let (Some(node), Some(facts)) = (ty.node(index), shown(array, index)) else {
+            return Err(no_node(report));
+        };
+        check_nulls(array, &ty, index, options, report)?;
+        let Format::FixedSizeList(size) = node.format else { break (node, facts) };
+        match FixedShape::of(&ty, index, report)? {
+            Some(_) if order.is_some() => return Err(nested_tensors(&ty, index, report)),
+            Some(fixed) => {
+                let base = dims.shape().len();
+                for length in fixed.shape() {
+                    dims.push(*length, report)?;
+                }
+                order = Some((base, fixed));
+            }
+            None => dims.push(i64::from(size), report)?,
+        }
+        let Some(child) = ty.child_index(index, 0) else { return Err(no_node(report)) };
+        index = child;
+    };
+    let (node, facts) = leaf;
+    if node.format == Format::Bool && !node.has_dictionary() {
+        dims.compact(report)?;
+        let dims = arranged(dims, order);
+        return unpacked(array, &ty, index, 1, facts, dims, options, report);
+    }
+    let element = match node.format {
+        format if is_plain(node) => number(format),
+        format if options.physical => {
+            if node.has_dictionary() {
+                number(format)
+            } else {
+                physical(format)
+            }
+        }
+        _ => None,
+    };
+    let Some(element) = element else { return Err(no_number(&ty, index, options, report)) };
+    if let Some(n) = element.per_value {
+        dims.push(n, report)?;
+    }
+    dims.compact(report)?;
+    let Some(start) = facts.offset.checked_mul(value_bytes(element)) else {
+        return Err(too_far(&ty, index, report));
+    };
+    let place = array.tree().place();
+    let at = array.node().saturating_add(index);
+    let data = array.tree().buffer(at, 1);
+    let spec = Spec::new(data, start, place.device, element.dtype, arranged(dims, order), report)?;
+    Tensor::make(&spec, report, || kept(array, at, 1, &spec))
+}
+
+/// What a tensor of a buffer has to keep: nothing when it shows no byte of it.
+fn kept(array: &Array, node: usize, k: usize, spec: &Spec) -> Owner {
+    if spec.data.is_null() { Owner::NONE } else { array.tree().owner_of(node, k).0 }
+}
+
+fn arranged(dims: Dims, order: Option<(usize, FixedShape)>) -> Dims {
+    match order {
+        Some((base, fixed)) => dims.permuted(base, fixed.permutation()),
+        None => dims,
+    }
+}
+
+/// The numbers of a node as the array's window shows it.
+fn shown(array: &Array, index: usize) -> Option<Facts> {
+    array.shown_facts(array.node().saturating_add(index))
+}
+
+fn check_nulls(
+    array: &Array,
+    ty: &Type,
+    index: usize,
+    options: &TensorOptions,
+    report: &mut Report<'_>,
+) -> Result<()> {
+    let has_validity = ty.node(index).is_some_and(|node| node.layout.has_validity());
+    if options.values_only || !has_validity {
+        return Ok(());
+    }
+    let nulls = array.shown_nulls(array.node().saturating_add(index));
+    if nulls == 0 {
+        return Ok(());
+    }
+    let path = ty.path(index);
+    let message = match nulls {
+        -1 => format_args!("expected no nulls, or VALUES_ONLY, found a null count that nobody knows"),
+        _ => format_args!("expected no nulls, or VALUES_ONLY, found {nulls}"),
+    };
+    Err(report.fail_at(Status::Unsupported, Rule::None, &path, message))
+}
+
+#[cold]
+fn no_number(ty: &Type, index: usize, options: &TensorOptions, report: &mut Report<'_>) -> Failed {
+    let format = ty.node(index).map_or(Format::Null, |node| node.format);
+    let found = format.text(&[], core::iter::empty());
+    let path = ty.path(index);
+    if !options.physical && physical(format).is_some() {
+        let message =
+            format_args!("expected a number, or PHYSICAL for what a value consists of, found {found}");
+        return report.fail_at(Status::Unsupported, Rule::None, &path, message);
+    }
+    let message = format_args!("expected values of one size, found {found}");
+    report.fail_at(Status::Unsupported, Rule::None, &path, message)
+}
+
+/// A tensor in a tensor: whose dimensions come first is nobody's to guess.
+#[cold]
+pub(super) fn nested_tensors(ty: &Type, index: usize, report: &mut Report<'_>) -> Failed {
+    let message = format_args!("expected numbers or lists in a fixed-shape tensor, found another one");
+    report.fail_at(Status::Unsupported, Rule::None, &ty.path(index), message)
+}
+
+#[cold]
+fn no_node(report: &mut Report<'_>) -> Failed {
+    report.fail(Status::Internal, format_args!("expected a node of the array, found none"))
+}
+
+#[cold]
+fn too_far(ty: &Type, index: usize, report: &mut Report<'_>) -> Failed {
+    let message = format_args!("expected an offset in bytes within 64 bits, found more");
+    report.fail_at(Status::InvalidData, Rule::A1, &ty.path(index), message)
+}
+
+/// A bitmap as booleans of a byte each: a copy.
+#[allow(clippy::too_many_arguments, reason = "one place, one shape and one request, each a value of its own")]
+fn unpacked(
+    array: &Array,
+    ty: &Type,
+    index: usize,
+    k: usize,
+    facts: Facts,
+    dims: Dims,
+    options: &TensorOptions,
+    report: &mut Report<'_>,
+) -> Result<Tensor> {
+    if !options.allow_copy {
+        let message = format_args!("expected ALLOW_COPY to make bytes of bits, found no such flag");
+        return Err(report.fail_at(Status::Unsupported, Rule::None, &ty.path(index), message));
+    }
+    require_readable(array.tree().place(), &options.sync, report)?;
+    let (first, n) = (usize::try_from(facts.offset).unwrap_or(0), usize::try_from(facts.length).unwrap_or(0));
+    let at = array.node().saturating_add(index);
+    let size = first.saturating_add(n).div_ceil(8).saturating_sub(first >> 3);
+    let bits = if n == 0 { Some(&[][..]) } else { array.tree().host_bytes(at, k, first >> 3, size) };
+    let Some(bits) = bits else { return Err(no_node(report)) };
+    let copy = Buffer::filled(n, report, |bytes, _| {
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            let bit = (first & 7).saturating_add(i);
+            *byte = bits.get(bit >> 3).map_or(0, |bits| bits >> (bit & 7) & 1);
+        }
+        Ok(())
+    })?;
+    copied(copy, BOOL, dims, report)
+}
+
+/// A tensor that alone has a copy of bytes.
+fn copied(copy: Buffer, code: u8, dims: Dims, report: &mut Report<'_>) -> Result<Tensor> {
+    let dtype = DLDataType { code, bits: 8, lanes: 1 };
+    let spec = Spec::new(copy.data(), 0, Device::CPU, dtype, dims, report)?;
+    let spec = Spec { flags: IS_COPIED, ..spec };
+    Tensor::make(&spec, report, || copy.into_owner())
+}
+
+/// The validity bitmap as a tensor: bytes and the bit where the first row is, or with ALLOW_COPY a boolean a row.
+/// `None` when the array has no bitmap, so that every row is valid.
+pub fn validity_to_tensor(
+    array: &Array,
+    options: &TensorOptions,
+    report: &mut Report<'_>,
+) -> Result<Option<(Tensor, i64)>> {
+    check_event(array.tree().place(), &options.sync, report)?;
+    let Some(ty) = array.ty() else { return Err(no_node(report)) };
+    let (node, facts) = (array.node(), shown(array, 0).unwrap_or(Facts::EMPTY));
+    let data = array.tree().buffer(node, 0);
+    if !ty.root_node().layout.has_validity() || data.is_null() {
+        return Ok(None);
+    }
+    let mut dims = Dims::NONE;
+    if options.allow_copy {
+        dims.push(facts.length, report)?;
+        dims.compact(report)?;
+        return unpacked(array, &ty, 0, 0, facts, dims, options, report).map(|tensor| Some((tensor, 0)));
+    }
+    let (start, bit) = (facts.offset >> 3, facts.offset & 7);
+    let bytes = if facts.length == 0 { 0 } else { bit.saturating_add(facts.length).saturating_add(7) >> 3 };
+    dims.push(bytes, report)?;
+    dims.compact(report)?;
+    let dtype = DLDataType { code: 1, bits: 8, lanes: 1 };
+    let spec = Spec::new(data, start, array.tree().place().device, dtype, dims, report)?;
+    Tensor::make(&spec, report, || kept(array, node, 0, &spec)).map(|tensor| Some((tensor, bit)))
+}
+
+/// A buffer as a tensor of elements of a type, row-major, from its first byte on.
+pub fn buffer_to_tensor(
+    buffer: &Buffer,
+    dtype: DLDataType,
+    shape: &[i64],
+    options: &TensorOptions,
+    report: &mut Report<'_>,
+) -> Result<Tensor> {
+    check_event(buffer.place(), &options.sync, report)?;
+    let bits = i64::from(dtype.bits).saturating_mul(i64::from(dtype.lanes));
+    if bits == 0 {
+        let message = format_args!("expected elements of at least one bit and one lane, found none");
+        return Err(report.fail(Status::InvalidArgument, message));
+    }
+    if shape.len() > usize::try_from(MAX_NDIM).unwrap_or(0) {
+        let message = format_args!("expected at most {MAX_NDIM} dimensions, found {}", shape.len());
+        return Err(report.fail(Status::Unsupported, message));
+    }
+    let mut dims = Dims::NONE;
+    for (i, length) in shape.iter().enumerate() {
+        if *length < 0 {
+            let message = format_args!("expected a length of at least 0 for dimension {i}, found {length}");
+            return Err(report.fail(Status::InvalidArgument, message));
+        }
+        dims.push(*length, report)?;
+    }
+    dims.compact(report)?;
+    let needed =
+        dims.elements().checked_mul(bits).map(|bits| (bits >> 3).saturating_add(i64::from(bits & 7 != 0)));
+    let found = buffer.size();
+    let Some(needed) = needed else {
+        return Err(report.fail(
+            Status::InvalidArgument,
+            format_args!("expected a size in bits within 64 bits, found more"),
+        ));
+    };
+    if needed > found {
+        let message = if found < 0 {
+            format_args!("expected a buffer of a known size for {needed} bytes, found one of an unknown size")
+        } else {
+            format_args!("expected a buffer of at least {needed} bytes, found {found}")
+        };
+        return Err(report.fail(Status::InvalidArgument, message));
+    }
+    let spec = Spec::new(buffer.data(), 0, buffer.place().device, dtype, dims, report)?;
+    Tensor::make(
+        &spec,
+        report,
+        || if spec.data.is_null() { Owner::NONE } else { buffer.clone().into_owner() },
+    )
+}

@@ -1,0 +1,36 @@
+//! Tensors of before 1.0 as versioned ones, and back: another struct for the same memory.
+
+use super::export::TensorOptions;
+use super::made::{Dims, READ_ONLY, Spec};
+use super::view::{Axes, TensorView};
+use crate::error::{Report, Result, Status};
+
+/// What a tensor of the other kind says of the memory of this one. Nobody said that a legacy tensor may be written.
+pub fn rewrapped(tensor: &TensorView<'_>, report: &mut Report<'_>) -> Result<Spec> {
+    let mut dims = Dims::NONE;
+    for length in tensor.shape.numbers() {
+        dims.push(*length, report)?;
+    }
+    dims.compact(report)?;
+    if let Axes::Here(strides) = tensor.strides {
+        dims.set_strides(strides);
+    }
+    let flags = if tensor.version.is_some() { tensor.flags } else { READ_ONLY };
+    let data = core::ptr::with_exposed_provenance(tensor.data);
+    let (byte_offset, device, dtype) = (tensor.byte_offset, tensor.device, tensor.dtype);
+    Ok(Spec { data, byte_offset, device, dtype, flags, dims })
+}
+
+/// Checks that a tensor may lose its flags.
+pub fn check_writable(
+    tensor: &TensorView<'_>,
+    options: &TensorOptions,
+    report: &mut Report<'_>,
+) -> Result<()> {
+    if tensor.flags & READ_ONLY == 0 || options.drop_read_only {
+        return Ok(());
+    }
+    let message =
+        format_args!("expected a tensor that may be written, or DROP_READ_ONLY, found a read-only one");
+    Err(report.fail(Status::Unsupported, message))
+}

@@ -1,0 +1,262 @@
+//! Binary data and text: offsets, UTF-8, views.
+
+use super::contents::{Contents, Read};
+use super::options::Level;
+use super::parallel::first_bad;
+use super::subject::Subject;
+use crate::error::{Findings, Flow, Rule};
+use crate::kernels::{
+    Ascending, Buffers, Check, Ints, Strings, Utf8, ViewMode, Views, Width, read_i32, read_i64,
+};
+use crate::types::Format;
+
+/// The bytes of a view.
+const VIEW: usize = 16;
+/// The longest value that lies in its view.
+const INLINE: i32 = 12;
+
+/// The width of the offsets of a format that has them.
+pub(super) fn offset_width(format: Format) -> Width {
+    match format {
+        Format::LargeBinary | Format::LargeUtf8 | Format::LargeList | Format::LargeListView => Width::W64,
+        _ => Width::W32,
+    }
+}
+
+/// Checks the offsets of binary data, by rule B1; gives the first and the last when all are good.
+pub(super) fn offsets<'a, S: Subject + ?Sized>(
+    this: &Contents<'a, S>,
+    findings: &mut Findings<'_, '_>,
+) -> Read<(Ints<'a>, i64)> {
+    let stated = this.subject.stated_size(this.at.index, 2);
+    let (limit, of) = if stated >= 0 { (stated, "the data's size of") } else { (i64::MAX, "") };
+    let Some((offsets, last)) = ends(this, limit, of, findings)? else { return Read::Continue(None) };
+    let is_missing = last > 0 && this.subject.buffer(this.at.index, 2).is_null();
+    if is_missing {
+        let message = format_args!("expected {last} bytes of data in buffer 2, found NULL");
+        this.broken(Rule::A5, None, message, findings)?;
+    }
+    let sound = ascending(this, offsets, limit, of, findings)?.filter(|()| !is_missing);
+    Read::Continue(sound.is_some().then_some((offsets, last)))
+}
+
+/// Reads the offsets that the node shows and checks the first and the last; gives the last.
+pub(super) fn ends<'a, S: Subject + ?Sized>(
+    this: &Contents<'a, S>,
+    limit: i64,
+    of: &str,
+    findings: &mut Findings<'_, '_>,
+) -> Read<(Ints<'a>, i64)> {
+    let width = offset_width(this.at.node.format);
+    let n = this.length();
+    let Some(offsets) = this.ints(1, width, true, 1) else { return Read::Continue(None) };
+    let (Some(first), Some(last)) = (number(offsets, 0), number(offsets, n)) else {
+        return Read::Continue(None);
+    };
+    let row = n.checked_sub(1);
+    if this.level == Level::Full {
+        // Every offset is looked at, these among them; only what bounds later reads counts here.
+        return Read::Continue(Some((offsets, last)));
+    }
+    if first < 0 {
+        this.broken(
+            Rule::B1,
+            Some(0),
+            format_args!("expected offsets of at least 0, found {first}"),
+            findings,
+        )?;
+    } else if last < first {
+        let message = format_args!("expected a last offset of at least the first, {first}, found {last}");
+        this.broken(Rule::B1, row, message, findings)?;
+    } else if last > limit {
+        let message = format_args!("expected a last offset up to {of} {limit}, found {last}");
+        this.broken(Rule::B1, row, message, findings)?;
+    } else {
+        return Read::Continue(Some((offsets, last)));
+    }
+    Read::Continue(None)
+}
+
+/// Checks every offset; `Some` when all are good.
+pub(super) fn ascending<S: Subject + ?Sized>(
+    this: &Contents<'_, S>,
+    offsets: Ints<'_>,
+    limit: i64,
+    of: &str,
+    findings: &mut Findings<'_, '_>,
+) -> Read<()> {
+    if this.level != Level::Full {
+        return Read::Continue(Some(()));
+    }
+    let mut sound = Some(());
+    this.rows(&Ascending { offsets, limit }, this.length(), |row| {
+        sound = None;
+        let next = row.saturating_add(1);
+        let (from, to) = (number(offsets, row).unwrap_or(0), number(offsets, next).unwrap_or(0));
+        let message = match () {
+            _ if from < 0 => format_args!("expected offsets of at least 0, found {from}"),
+            _ if to < from => format_args!("expected an offset of at least {from} after the row, found {to}"),
+            _ => format_args!("expected offsets up to {of} {limit}, found {to}"),
+        };
+        this.broken(Rule::B1, Some(row), message, findings)
+    })?;
+    Read::Continue(sound)
+}
+
+/// Element `i` as a 64-bit number.
+pub(super) fn number(ints: Ints<'_>, i: usize) -> Option<i64> {
+    ints.get(i).and_then(|n| i64::try_from(n).ok())
+}
+
+/// Checks offsets and text, by rules B1 and B8.
+pub(super) fn text<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut Findings<'_, '_>) -> Flow {
+    if is_good_text(this) {
+        return Flow::Continue(());
+    }
+    let Some((offsets, last)) = offsets(this, findings)? else { return Flow::Continue(()) };
+    let data = usize::try_from(last).ok().and_then(|n| this.subject.bytes(this.at.index, 2, 0, n));
+    let Some(data) = data.filter(|_| this.level == Level::Full) else { return Flow::Continue(()) };
+    let check = Utf8 { offsets, data, validity: this.validity() };
+    this.rows(&check, this.length(), |row| {
+        let place = |i: usize| number(offsets, i).and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
+        let value = data.get(place(row)..place(row.saturating_add(1))).unwrap_or_default();
+        not_text(this, row, value, findings)
+    })
+}
+
+/// Whether offsets and text are good, found out in one walk; false also where that cannot be asked.
+fn is_good_text<S: Subject + ?Sized>(this: &Contents<'_, S>) -> bool {
+    let width = offset_width(this.at.node.format);
+    let offsets = if this.level == Level::Full { this.ints(1, width, true, 1) } else { None };
+    let Some(offsets) = offsets else { return false };
+    let stated = this.subject.stated_size(this.at.index, 2);
+    let last = number(offsets, this.length()).filter(|last| stated < 0 || *last <= stated);
+    let data = match last.and_then(|last| usize::try_from(last).ok()) {
+        None => None,
+        Some(0) => Some(&[][..]),
+        Some(n) => this.subject.bytes(this.at.index, 2, 0, n),
+    };
+    data.is_some_and(|data| {
+        let check = Strings { offsets, data, validity: this.validity() };
+        first_bad(&check, 0..this.length(), this.threads).is_none()
+    })
+}
+
+fn not_text<S: Subject + ?Sized>(
+    this: &Contents<'_, S>,
+    row: usize,
+    value: &[u8],
+    findings: &mut Findings<'_, '_>,
+) -> Flow {
+    let at = core::str::from_utf8(value).err().map_or(0, |fault| fault.valid_up_to());
+    let byte = value.get(at).copied().unwrap_or_default();
+    let message = format_args!("expected UTF-8, found byte 0x{byte:02x} at byte {at} of the value");
+    this.broken(Rule::B8, Some(row), message, findings)
+}
+
+/// The variadic buffers of a node.
+struct Variadic<'a, S: Subject + ?Sized> {
+    subject: &'a S,
+    node: usize,
+    count: usize,
+    /// The producer's word on their sizes.
+    sizes: &'a [u8],
+}
+
+impl<S: Subject + ?Sized> Variadic<'_, S> {
+    fn size(&self, i: usize) -> i64 {
+        let stated = self.subject.stated_size(self.node, i.saturating_add(2));
+        if stated >= 0 {
+            return stated;
+        }
+        i.checked_mul(8).and_then(|at| read_i64(self.sizes, at)).unwrap_or(-1)
+    }
+}
+
+impl<S: Subject + ?Sized> Clone for Variadic<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Subject + ?Sized> Copy for Variadic<'_, S> {}
+
+impl<S: Subject + ?Sized> Buffers for Variadic<'_, S> {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn get(&self, i: usize) -> Option<&[u8]> {
+        let size = usize::try_from(self.size(i)).ok()?;
+        if size == 0 {
+            return Some(&[]);
+        }
+        self.subject.bytes(self.node, i.saturating_add(2), 0, size)
+    }
+}
+
+/// Checks views, by rules B2 and B8.
+pub(super) fn views<S: Subject + ?Sized>(
+    this: &Contents<'_, S>,
+    utf8: bool,
+    findings: &mut Findings<'_, '_>,
+) -> Flow {
+    let count = this.node.count.saturating_sub(3);
+    let sizes = this.node.count.wrapping_sub(1);
+    let sizes = count.checked_mul(8).and_then(|n| this.subject.bytes(this.at.index, sizes, 0, n));
+    let node = this.at.index;
+    let buffers = Variadic { subject: this.subject, node, count, sizes: sizes.unwrap_or_default() };
+    for i in 0..count {
+        let size = buffers.size(i);
+        if size < 0 {
+            let message = format_args!("expected a size of at least 0 for variadic buffer {i}, found {size}");
+            this.broken(Rule::B2, None, message, findings)?;
+        } else if size > 0 && this.subject.buffer(node, i.saturating_add(2)).is_null() {
+            let place = i.saturating_add(2);
+            let message =
+                format_args!("expected {size} bytes of variadic data in buffer {place}, found NULL");
+            this.broken(Rule::A5, None, message, findings)?;
+        }
+    }
+    let is_read = this.level == Level::Full && this.length() > 0;
+    let views = if is_read { this.elements(1, VIEW, 0) } else { None };
+    let Some(views) = views else { return Flow::Continue(()) };
+    let validity = this.validity();
+    let check = Views { views, buffers, utf8, validity, mode: ViewMode::Both };
+    this.rows(&check, this.length(), |row| {
+        let at = row.saturating_mul(VIEW);
+        let part = |n: usize| read_i32(views, at.saturating_add(n)).unwrap_or(0);
+        let (length, which, offset) = (part(0), part(8), part(12));
+        let layout = Views { mode: ViewMode::Layout, ..check };
+        let inline = views.get(at.saturating_add(4)..at.saturating_add(VIEW)).unwrap_or_default();
+        let size = usize::try_from(which).map_or(-1, |which| buffers.size(which));
+        if layout.first_bad(row..row.saturating_add(1)).is_none() {
+            let long = usize::try_from(which).ok().and_then(|which| buffers.get(which));
+            let from = usize::try_from(offset).unwrap_or(usize::MAX);
+            let value = if length <= INLINE { inline } else { long.and_then(|all| all.get(from..)).unwrap_or_default() };
+            let n = usize::try_from(length).unwrap_or(0);
+            return not_text(this, row, value.get(..n).unwrap_or_default(), findings);
+        }
+        let message = match () {
+            _ if length < 0 => format_args!("expected a view's length of at least 0, found {length}"),
+            _ if length <= INLINE => {
+                format_args!("expected zeroes behind the {length} bytes of an inline view, found others")
+            }
+            _ if usize::try_from(which).is_ok_and(|which| which < count) => {
+                if usize::try_from(which).ok().and_then(|which| check.buffers.get(which)).is_none() {
+                    let message =
+                        format_args!("expected a view into a buffer that is there, found variadic buffer {which} missing");
+                    return this.broken(Rule::B2, Some(row), message, findings);
+                }
+                let is_inside = offset >= 0 && i64::from(offset).saturating_add(i64::from(length)) <= size;
+                if is_inside {
+                    format_args!("expected a view's prefix to repeat its first 4 bytes, found others")
+                } else {
+                    format_args!("expected a view within the {size} bytes of variadic buffer {which}, found {length} bytes at {offset}")
+                }
+            }
+            _ => format_args!("expected a view into one of {count} variadic buffers, found {which}"),
+        };
+        this.broken(Rule::B2, Some(row), message, findings)
+    })
+}
