@@ -2,105 +2,14 @@
 // children outlive their parents; its memory pool ends where it began.
 #include <arrow/api.h>
 #include <arrow/c/bridge.h>
-#include <arrow/json/from_string.h>
 
 #include <bowstring.hpp>
 
-#include <cstdio>
-#include <cstdlib>
-#include <string>
-#include <vector>
+#include "arrow_samples.h"
+
+#include <cstring>
 
 namespace {
-
-long checks = 0;
-
-#define CHECK(condition) check(!!(condition), __FILE__, __LINE__, #condition)
-
-std::string about;
-
-void check(bool holds, const char* file, int line, const char* text) {
-  checks++;
-  if (holds) return;
-  std::fprintf(stderr, "%s:%d: %s: expected %s\n", file, line, about.c_str(), text);
-  std::exit(1);
-}
-
-template <class T>
-T value(arrow::Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "%s: %s\n", about.c_str(), result.status().ToString().c_str());
-    std::exit(1);
-  }
-  return std::move(result).ValueUnsafe();
-}
-
-void ok(const arrow::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s: %s\n", about.c_str(), status.ToString().c_str());
-  std::exit(1);
-}
-
-using arrays = std::vector<std::shared_ptr<arrow::Array>>;
-
-struct sample {
-  std::shared_ptr<arrow::DataType> type;
-  const char* json;
-};
-
-// Five values of every type that Arrow C++ has, nulls among them where the type has nulls of its own.
-std::vector<sample> samples() {
-  using namespace arrow;
-  const char *numbers = "[1, null, 3, 4, 5]", *texts = R"(["a", null, "", "a text of more than twelve bytes", "b"])";
-  const char *decimals = R"(["1.23", null, "-4.56", "0.00", "9.99"])", *lists = "[[1, 2], null, [], [3], [4, 5, 6]]";
-  const char* structs = R"([{"a": 1, "b": "x"}, null, {"a": null, "b": "y"}, {"a": 4, "b": null}, {"a": 5, "b": "z"}])";
-  const auto members = struct_({field("a", int32()), field("b", utf8())});
-  const FieldVector union_fields{field("i", int32()), field("s", utf8())};
-  const char* unions = R"([[5, 1], [7, "two"], [5, null], [7, "four"], [5, 5]])";
-  return {
-      {null(), "[null, null, null, null, null]"},
-      {boolean(), "[true, null, false, true, true]"},
-      {int8(), numbers}, {uint8(), numbers}, {int16(), numbers}, {uint16(), numbers},
-      {int32(), numbers}, {uint32(), numbers}, {int64(), numbers}, {uint64(), numbers},
-      {float16(), numbers}, {float32(), numbers}, {float64(), numbers},
-      {decimal32(5, 2), decimals}, {decimal64(12, 2), decimals}, {decimal128(30, 2), decimals},
-      {decimal256(60, 2), decimals},
-      {date32(), numbers}, {date64(), "[86400000, null, 0, 172800000, 86400000]"},
-      {time32(TimeUnit::SECOND), numbers}, {time32(TimeUnit::MILLI), numbers},
-      {time64(TimeUnit::MICRO), numbers}, {time64(TimeUnit::NANO), numbers},
-      {timestamp(TimeUnit::SECOND), numbers}, {timestamp(TimeUnit::NANO, "Europe/Zurich"), numbers},
-      {duration(TimeUnit::MILLI), numbers},
-      {month_interval(), numbers}, {day_time_interval(), "[[1, 2], null, [3, 4], [5, 6], [7, 8]]"},
-      {month_day_nano_interval(), "[[1, 2, 3], null, [4, 5, 6], [7, 8, 9], [1, 1, 1]]"},
-      {binary(), texts}, {large_binary(), texts}, {binary_view(), texts},
-      {utf8(), texts}, {large_utf8(), texts}, {utf8_view(), texts},
-      {fixed_size_binary(3), R"(["abc", null, "def", "ghi", "jkl"])"},
-      {list(int32()), lists}, {large_list(int32()), lists},
-      {list_view(int32()), lists}, {large_list_view(int32()), lists},
-      {fixed_size_list(int32(), 2), "[[1, 2], null, [3, null], [5, 6], [7, 8]]"},
-      {members, structs},
-      {list(members), R"([[{"a": 1, "b": "x"}], null, [], [{"a": 2, "b": null}, null], [{"a": 3, "b": "y"}]])"},
-      {struct_({field("l", list(utf8_view())), field("f", fixed_size_list(utf8(), 2))}),
-       R"([{"l": ["a"], "f": ["b", "c"]}, {"l": null, "f": null}, {"l": [], "f": ["d", null]}, null, {"l": ["e", "f"], "f": ["g", "h"]}])"},
-      {map(utf8(), int32()), R"([[["k", 1]], null, [], [["l", 2], ["m", null]], [["n", 3]]])"},
-      {sparse_union(union_fields, {5, 7}), unions}, {dense_union(union_fields, {5, 7}), unions},
-      {dictionary(int8(), utf8()), texts}, {dictionary(uint32(), large_binary()), texts},
-      {list(dictionary(int16(), utf8())), R"([["a"], null, [], ["b", "a"], [null]])"},
-  };
-}
-
-arrays every_array() {
-  arrays made;
-  for (const auto& [type, json] : samples()) {
-    about = type->ToString();
-    made.push_back(value(arrow::json::ArrayFromJSONString(type, json)));
-  }
-  about = "run_end_encoded";
-  auto run_ends = value(arrow::json::ArrayFromJSONString(arrow::int32(), "[2, 3, 5]"));
-  auto values = value(arrow::json::ArrayFromJSONString(arrow::utf8(), R"(["a", null, "b"])"));
-  made.push_back(value(arrow::RunEndEncodedArray::Make(5, run_ends, values)));
-  return made;
-}
 
 // bowstring's array of an Arrow array, which it alone keeps alive.
 bowstring::array take(const std::shared_ptr<arrow::Array>& array) {
@@ -110,9 +19,27 @@ bowstring::array take(const std::shared_ptr<arrow::Array>& array) {
   return bowstring::array::import(std::move(raw), std::move(schema));
 }
 
+long named = 0, at_zero = 0;
+
+void names_are_there(const ArrowSchema& schema) {
+  CHECK(schema.name != nullptr);
+  named++;
+  for (std::int64_t i = 0; i < schema.n_children; i++) names_are_there(*schema.children[i]);
+  if (schema.dictionary != nullptr) names_are_there(*schema.dictionary);
+}
+
+// Arrow C++ refuses names that are NULL, and an offset or nulls at the root of a batch.
+void is_strict(const ArrowDeviceArray& raw, const ArrowSchema& schema) {
+  names_are_there(schema);
+  if (std::strcmp(schema.format, "+s") != 0 || raw.array.null_count != 0) return;
+  CHECK(raw.array.offset == 0);
+  at_zero++;
+}
+
 std::shared_ptr<arrow::Array> give(const bowstring::array& array) {
   auto raw = array.export_device();
   auto schema = array.type().export_schema();
+  is_strict(*raw.get(), *schema.get());
   return value(arrow::ImportDeviceArray(raw.get(), schema.get()));
 }
 
@@ -168,10 +95,10 @@ long batches_go_there_and_back() {
     bowstring::unique_schema schema;
     ok(arrow::ExportDeviceRecordBatch(*shown, nullptr, raw.put(), schema.put()));
     const auto handle = bowstring::array::import(std::move(raw), std::move(schema));
-    // Arrow C++ refuses an offset or nulls at the root, and names that are NULL: none of it is emitted.
     for (const auto& window : {handle, handle.slice(0, handle.length())}) {
       auto out = window.export_device();
       auto out_schema = window.type().export_schema();
+      is_strict(*out.get(), *out_schema.get());
       const auto back = value(arrow::ImportDeviceRecordBatch(out.get(), out_schema.get()));
       ok(back->ValidateFull());
       CHECK(back->Equals(*shown));
@@ -180,7 +107,7 @@ long batches_go_there_and_back() {
     if (shown->num_rows() < 3) continue;
     auto out = handle.slice(1, 2).export_device();
     auto out_schema = handle.type().export_schema();
-    CHECK(out->array.offset == 0);
+    is_strict(*out.get(), *out_schema.get());
     const auto back = value(arrow::ImportDeviceRecordBatch(out.get(), out_schema.get()));
     ok(back->ValidateFull());
     CHECK(back->Equals(*shown->Slice(1, 2)));
@@ -230,6 +157,7 @@ int main() {
   CHECK(live.types + live.arrays + live.buffers + live.blocks == 0);
   // Fewer than these figures would mean that something was not looked at.
   CHECK(addresses >= 100 && batches >= 10);
+  CHECK(named >= 900 && at_zero >= 10);
   std::printf("%ld addresses, %ld batches, %ld checks\n", addresses, batches, checks);
   return 0;
 }

@@ -9,7 +9,12 @@ use crate::prefix::Prefix;
 use crate::tally::Tally;
 use crate::workspace::{files_in, read, remove_folder, write};
 
-/// One count for each block.
+/// The example that the README shows.
+const SHOWN: &str = "examples/programs/nested_column.cc";
+/// It stays below so many lines, or it is no short way to write a nested column.
+const LONGEST_SHOWN: usize = 40;
+
+/// One count for each block, and one for the program that a page and the examples share.
 pub fn check(context: &mut Context) -> Result<Tally> {
     let release = context.release()?;
     let folder = context.workspace.target("docs");
@@ -33,7 +38,17 @@ pub fn check(context: &mut Context) -> Result<Tally> {
     if tally == Tally::default() {
         tally.failed.push("the documentation has no code that is checked".to_owned());
     }
+    let program = read(&context.workspace.path(SHOWN))?;
+    let readme = read(&context.workspace.path("README.md"))?;
+    tally.expect(shows(&readme, &program), || {
+        format!("README.md has to show {SHOWN} as it is, and that in few lines")
+    });
     Ok(tally)
+}
+
+/// Whether a page shows a program whole, and the program is short.
+fn shows(page: &str, program: &str) -> bool {
+    page.contains(&format!("```cpp\n{program}```\n")) && program.lines().count() < LONGEST_SHOWN
 }
 
 /// A whole program is linked and run as well.
@@ -101,6 +116,14 @@ fn begin(info: &str, line: usize) -> Option<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shown_program_is_the_same_and_short() {
+        assert!(shows("# T\n```cpp\nint a;\n```\n", "int a;\n"));
+        assert!(!shows("# T\n```cpp\nint a;\n```\n", "int b;\n"));
+        let long = "int a;\n".repeat(LONGEST_SHOWN);
+        assert!(!shows(&format!("```cpp\n{long}```\n"), &long));
+    }
 
     #[test]
     fn blocks_are_found_and_ignored_ones_left() {

@@ -1,10 +1,12 @@
-//! The public header beside those that define the same structs: every order, compiler and standard.
+//! The public headers beside those that define the same structs: every order, compiler and standard.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+
+mod hpp;
 
 use crate::Result;
 use crate::context::Context;
@@ -68,10 +70,10 @@ impl Dialect {
 
     /// Checks many files. clang's driver starts a process for each, which takes longer than the file itself, but the
     /// compiler behind it takes them all at once.
-    fn compile(self, folders: &Folders, files: &[PathBuf]) -> Result<Job> {
+    fn compile(self, command: impl Fn() -> Job, files: &[PathBuf]) -> Result<Job> {
         let direct = match files.first() {
             Some(file) if self.compiler.starts_with("clang") => {
-                let shown = self.job(folders).args(WARNINGS).arg("-###").arg(file).complaints()?;
+                let shown = command().arg("-###").arg(file).complaints()?;
                 compiler_behind(&shown, &file.to_string_lossy())
             }
             _ => None,
@@ -80,7 +82,7 @@ impl Dialect {
             Some(words) => {
                 words.iter().skip(1).fold(Job::new(words.first().unwrap_or(&String::new())), Job::arg)
             }
-            None => self.job(folders).args(WARNINGS),
+            None => command(),
         };
         Ok(job.args(files))
     }
@@ -105,7 +107,8 @@ fn compiler_behind(shown: &str, file: &str) -> Option<Vec<String>> {
 /// Where the headers are.
 struct Folders(Vec<PathBuf>);
 
-/// One count for each DLPack with each compiler and standard, and one for a header without the shared guards.
+/// One count for each DLPack with each compiler and standard, one for a header without the shared guards, and those of
+/// the C++ wrapper.
 pub fn check(context: &mut Context) -> Result<Tally> {
     let tools = context.tools()?;
     let folder = context.workspace.target("headers");
@@ -149,7 +152,7 @@ pub fn check(context: &mut Context) -> Result<Tally> {
                 let files = files.iter().zip(&different).filter(|(_, new)| **new);
                 let files: Vec<PathBuf> = files.map(|(file, _)| file.clone()).collect();
                 let name = format!("{}, {}", dialect.name(), dlpack.name);
-                work.push((name, dialect.compile(&folders, &files)?));
+                work.push((name, dialect.compile(|| dialect.job(&folders).args(WARNINGS), &files)?));
             }
         }
     }
@@ -157,6 +160,8 @@ pub fn check(context: &mut Context) -> Result<Tally> {
         tally.count(complaint(&name, &result, &context.log)?);
     }
     tally.add(planted(&context.workspace, &folder, &folders, &dialects)?);
+    dialects.retain(|dialect| dialect.language == CXX);
+    tally.add(hpp::check(context, &folder.join("hpp"), &folders, &dialects)?);
     Ok(tally)
 }
 

@@ -1,0 +1,70 @@
+# Reads the installed header for the structs that start with struct_size, so that none can be forgotten:
+# sized_structs.h lists them with their members, and longer/ and shorter/ have the header as a later and an earlier
+# release would: one member more or less in each of them.
+
+get_target_property(header_folders bowstring::bowstring INTERFACE_INCLUDE_DIRECTORIES)
+find_file(bowstring_header bowstring.h PATHS ${header_folders} NO_DEFAULT_PATH NO_CACHE REQUIRED)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${bowstring_header}")
+set(growth_folder "${CMAKE_CURRENT_BINARY_DIR}/growth")
+
+file(READ "${bowstring_header}" longer)
+set(shorter "${longer}")
+string(REGEX REPLACE "//[^\n]*" "" text "${longer}")
+# A semicolon would split what is found.
+string(REPLACE ";" "@" text "${text}")
+string(REGEX MATCHALL "typedef struct [A-Za-z]+ {[^}]*}" structs "${text}")
+
+# The members of a struct's body, as names.
+function(members_of body out)
+  string(REPLACE "@" ";" parts "${body}")
+  set(names "")
+  foreach(part IN LISTS parts)
+    if(part MATCHES "\\(\\*([a-z_]+)\\)")
+      list(APPEND names "${CMAKE_MATCH_1}")
+    elseif(part MATCHES "([a-z_]+)(\\[[0-9]+\\])?[ \n]*$")
+      list(APPEND names "${CMAKE_MATCH_1}")
+    elseif(part MATCHES "[^ \n]")
+      message(FATAL_ERROR "what member is \"${part}\"?")
+    endif()
+  endforeach()
+  set(${out} "${names}" PARENT_SCOPE)
+endfunction()
+
+set(listed "")
+set(macros "")
+foreach(struct IN LISTS structs)
+  string(REGEX MATCH "typedef struct ([A-Za-z]+) {([^}]*)}" struct "${struct}")
+  set(name "${CMAKE_MATCH_1}")
+  set(body "${CMAKE_MATCH_2}")
+  members_of("${body}" members)
+  set(members_of_${name} "${members}")
+  if(NOT body MATCHES "^[ \n]*size_t struct_size@")
+    continue()
+  endif()
+  string(APPEND listed " X(${name})")
+  set(fields "")
+  set(leaves "")
+  foreach(member IN LISTS members)
+    string(APPEND fields " F(${name}, ${member})")
+    # Between the members of a struct inside there may be padding, which has no value.
+    if(body MATCHES "struct ([A-Za-z]+) ${member}@")
+      foreach(inner IN LISTS members_of_${CMAKE_MATCH_1})
+        string(APPEND leaves " F(${name}, ${member}.${inner})")
+      endforeach()
+    else()
+      string(APPEND leaves " F(${name}, ${member})")
+    endif()
+  endforeach()
+  string(APPEND macros "#define FIELDS_${name}(F)${fields}\n#define LEAVES_${name}(F)${leaves}\n")
+  string(REPLACE "} ${name};" "    uint64_t added_later;\n} ${name};" longer "${longer}")
+  string(REGEX REPLACE "[^;]*;\n} ${name};" "\n} ${name};" shorter "${shorter}")
+endforeach()
+
+if(listed STREQUAL "")
+  message(FATAL_ERROR "${bowstring_header} has no struct that starts with struct_size")
+endif()
+
+file(CONFIGURE OUTPUT "${growth_folder}/sized_structs.h"
+     CONTENT "#define SIZED_STRUCTS(X)${listed}\n${macros}" @ONLY)
+file(CONFIGURE OUTPUT "${growth_folder}/longer/bowstring.h" CONTENT "${longer}" @ONLY)
+file(CONFIGURE OUTPUT "${growth_folder}/shorter/bowstring.h" CONTENT "${shorter}" @ONLY)
