@@ -10,17 +10,26 @@ const HEADER: &str = "include/bowstring.h";
 
 /// Compares the committed header with the source and checks its comments.
 pub fn check(workspace: &Workspace, log: &Log) -> Result<Tally> {
-    let mut tally = crate::libtest::tally(&generator(workspace).run(log)?);
+    let mut tally = crate::libtest::tally(&generator(workspace, "header").run(log)?);
     tally.add(check_comments(&read(&workspace.path(HEADER))?));
     Ok(tally)
 }
 
 /// Rewrites the committed header from the source.
 pub fn rewrite(workspace: &Workspace) -> Result<()> {
-    let finished = generator(workspace).env("BOWSTRING_WRITE_HEADER", "1").stream()?;
+    written(generator(workspace, "header").env("BOWSTRING_WRITE_HEADER", "1"), "the header")
+}
+
+/// Rewrites the committed page of rules from their table.
+pub fn rewrite_rules(workspace: &Workspace) -> Result<()> {
+    written(generator(workspace, "rules").env("BOWSTRING_WRITE_RULES", "1"), "docs/rules.md")
+}
+
+fn written(job: Job, what: &str) -> Result<()> {
+    let finished = job.stream()?;
     match finished.status.success() {
         true => Ok(()),
-        false => Err(format!("the header was not written ({})", finished.status)),
+        false => Err(format!("{what} was not written ({})", finished.status)),
     }
 }
 
@@ -33,9 +42,10 @@ pub fn functions(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn generator(workspace: &Workspace) -> Job {
+/// A test that can also write what it compares.
+fn generator(workspace: &Workspace, test: &str) -> Job {
     Job::cargo()
-        .args(["test", "--locked", "--package", "bowstring-capi", "--test", "header"])
+        .args(["test", "--locked", "--package", "bowstring-capi", "--test", test])
         .dir(workspace.root())
 }
 

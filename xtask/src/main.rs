@@ -10,6 +10,7 @@
 
 mod abi;
 mod bench;
+mod bench_validate;
 mod capi;
 mod c_items;
 mod c_programs;
@@ -19,8 +20,10 @@ mod docs;
 mod elf;
 mod expected_skips;
 mod exports;
+mod fuzz;
 mod header;
 mod headers;
+mod interop;
 mod job;
 mod junit;
 mod layers;
@@ -52,10 +55,14 @@ cargo xtask COMMAND
   demo                        build, install and demonstrate the library
   test [--only PART] [--list] everything that is tested; --only may be repeated
   bench [--rounds N]          the benchmarks beside nanoarrow, as a table
+  bench validate [--rounds N] validation beside nanoarrow, Arrow C++ and arrow-rs, as a table
   bench --gate                instructions and allocations against benches/gates.txt
+  interop libcudf             the cuDF profiles against the real libcudf; installs about 0.7 GB, needs no GPU
+  fuzz [TARGET] [--minutes N] the fuzzer with AddressSanitizer, 10 minutes a target
   setup                       install the tools and packages that the tests need, below target/tools
   layers                      the order of the core's folders, and where unsafe stands
   header [--write]            the public header against the source, and its comments
+  rules --write               docs/rules.md from the table of rules
   exports [--write]           the exported symbols against the committed list
   abi [--write]               the binary interface against the committed description
   capi                        what cargo-c installs, against what CMake installs";
@@ -82,16 +89,24 @@ fn dispatch(args: &[String]) -> Result<bool> {
             let rounds = n.parse().map_err(|_| USAGE.to_owned())?;
             bench::measure(workspace, Some(rounds)).map(|()| true)
         }
+        ["bench", "validate"] => bench_validate::measure(workspace, None).map(|()| true),
+        ["bench", "validate", "--rounds", n] => {
+            let rounds = n.parse().map_err(|_| USAGE.to_owned())?;
+            bench_validate::measure(workspace, Some(rounds)).map(|()| true)
+        }
         ["bench", "--gate"] => bench::show_gate(workspace),
+        ["fuzz", rest @ ..] => fuzz::run(&workspace, rest),
         ["setup"] => tools::Tools::set_up(&workspace).map(|_| true),
         ["layers"] => only(&workspace, "layers"),
         ["header"] => only(&workspace, "header"),
         ["header", "--write"] => header::rewrite(&workspace).map(|()| true),
+        ["rules", "--write"] => header::rewrite_rules(&workspace).map(|()| true),
         ["exports"] => only(&workspace, "exports"),
         ["exports", "--write"] => exports::rewrite(&workspace).map(|()| true),
         ["abi"] => only(&workspace, "abi"),
         ["abi", "--write"] => abi::rewrite(&workspace).map(|()| true),
         ["capi"] => capi::run(workspace),
+        ["interop", "libcudf"] => interop::libcudf(workspace),
         ["test", rest @ ..] => test(&workspace, rest),
         _ => Err(USAGE.to_owned()),
     }

@@ -1,8 +1,11 @@
 //! The Python tests.
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::path::PathBuf;
+
 use crate::Result;
 use crate::context::Context;
-use crate::job::text_or_empty;
+use crate::job::{Job, text_or_empty};
 use crate::junit;
 use crate::tally::Tally;
 
@@ -15,7 +18,9 @@ pub fn check(context: &mut Context) -> Result<Tally> {
     let report = context.workspace.target("python/report.xml");
     // A report of an earlier run must not be counted.
     let _ = std::fs::remove_file(&report);
-    let job = context.python()?.args(["-m", "pytest", "-rs", "-q", "-p", "no:cacheprovider"]);
+    let judges = judges(context)?;
+    let job = context.python()?.env("BOWSTRING_JUDGES", judges);
+    let job = job.args(["-m", "pytest", "-rs", "-q", "-p", "no:cacheprovider"]);
     let job = job.arg(format!("--junitxml={}", report.display())).arg(&tests);
     let finished = job.dir(context.workspace.root()).run(&context.log)?;
     // How much the tests did belongs into the report.
@@ -27,4 +32,14 @@ pub fn check(context: &mut Context) -> Result<Tally> {
         tally.failed.push(format!("pytest ended with {} after {}", finished.status, tally.line()));
     }
     Ok(tally)
+}
+
+/// Builds the other libraries' validators, which the tests ask about the same arrays.
+fn judges(context: &mut Context) -> Result<PathBuf> {
+    let nanoarrow = context.tools()?.nanoarrow().to_owned();
+    let folder = context.workspace.target("judges");
+    let job = Job::cargo().args(["build", "--release", "--locked", "--manifest-path"]);
+    let job = job.arg(context.workspace.path("tests/interop/judges/Cargo.toml")).arg("--target-dir");
+    job.arg(&folder).env("NANOARROW_SOURCES", nanoarrow).check(&context.log)?;
+    Ok(folder.join("release").join(format!("{DLL_PREFIX}judges{DLL_SUFFIX}")))
 }
