@@ -6,7 +6,7 @@ Only declarations: nothing here hides who owns what. The library's path is in th
 import ctypes
 import os
 from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char, c_char_p, c_int, c_int32, c_int64
-from ctypes import c_size_t, c_uint8, c_uint16, c_uint32, c_void_p
+from ctypes import c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
 OK, INVALID_ARGUMENT, INVALID_DATA, NOT_CONFORMING, UNSUPPORTED, SYNC_REQUIRED, RELEASED = range(7)
 OUT_OF_MEMORY, DEVICE_UNAVAILABLE, DEVICE_ERROR, CALLBACK_ERROR, CANCELLED, INTERNAL = range(7, 13)
@@ -189,6 +189,29 @@ class BufferMemory(Sized):
     ]
 
 
+ON_FINDING = CFUNCTYPE(c_int, c_void_p, c_int32, POINTER(Error))
+
+
+class ValidateOptions(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("level", c_int32),
+        ("profile", c_int32),
+        ("assume_device", Device),
+        ("as_table", c_int32),
+        ("threads", c_uint32),
+        ("max_findings", c_uint32),
+        ("staging_bytes", c_int64),
+        ("sync", Sync),
+        ("ctx", c_void_p),
+        ("on_finding", ON_FINDING),
+    ]
+
+
+class TensorOptions(Sized):
+    _fields_ = [("struct_size", c_size_t), ("flags", c_uint64), ("sync", Sync)]
+
+
 class CallbackScope(Sized):
     _fields_ = [("struct_size", c_size_t), ("alive", c_void_p), ("enter", c_void_p), ("leave", c_void_p)]
 
@@ -206,6 +229,8 @@ _OUT = POINTER(c_void_p)
 _E = POINTER(Error)
 _SCHEMA, _HOST, _DEVICE = POINTER(ArrowSchema), POINTER(ArrowArray), POINTER(ArrowDeviceArray)
 _SIZE = POINTER(c_size_t)
+_OPTIONS = POINTER(ValidateOptions)
+_HOW = POINTER(TensorOptions)
 
 
 def _raw(name, struct):
@@ -278,6 +303,23 @@ FUNCTIONS = {
     "bowstring_buffer_slice": (c_int32, _H, c_int64, c_int64, _OUT, _E),
     "bowstring_buffer_read": (c_int32, _H, c_int64, c_void_p, c_int64, POINTER(Sync), _E),
     "bowstring_buffer_into_owned": (c_int32, _OUT, POINTER(OwnedBuffer), _E),
+    "bowstring_schema_validate": (c_int32, _SCHEMA, _OPTIONS, _E),
+    "bowstring_device_array_validate": (c_int32, _DEVICE, _H, _OPTIONS, _E),
+    "bowstring_host_array_validate": (c_int32, _HOST, _H, _OPTIONS, _E),
+    "bowstring_array_validate": (c_int32, _H, _OPTIONS, _E),
+    "bowstring_device_stream_validate": (c_int32, POINTER(ArrowDeviceArrayStream), _OPTIONS, _E),
+    "bowstring_host_stream_validate": (c_int32, POINTER(ArrowArrayStream), _OPTIONS, _E),
+    "bowstring_array_conform": (c_int32, _H, c_int32, POINTER(Sync), c_uint32, _OUT, _E),
+    "bowstring_array_to_tensor": (c_int32, _H, _HOW, _OUT, _E),
+    "bowstring_array_validity_to_tensor": (c_int32, _H, _HOW, _OUT, POINTER(c_int64), _E),
+    "bowstring_buffer_to_tensor": (c_int32, _H, DataType, c_int32, POINTER(c_int64), _HOW, _OUT, _E),
+    "bowstring_array_from_tensor": (c_int32, _OUT, _H, _HOW, _OUT, _E),
+    "bowstring_tensor_from_legacy": (c_int32, _OUT, _HOW, _OUT, _E),
+    "bowstring_tensor_to_legacy": (c_int32, _OUT, _HOW, _OUT, _E),
+    "bowstring_tensor_validate": (c_int32, c_void_p, _OPTIONS, _E),
+    "bowstring_legacy_tensor_validate": (c_int32, c_void_p, _OPTIONS, _E),
+    "bowstring_tensor_release": (None, c_void_p),
+    "bowstring_legacy_tensor_release": (None, c_void_p),
     "bowstring_callback_scope_set": (c_int32, POINTER(CallbackScope), _E),
     "bowstring_callback_scope_close": (None,),
     "bowstring_live_counts": (None, POINTER(LiveCounts)),
@@ -286,6 +328,12 @@ FUNCTIONS = {
     "bowstring_status_name": (c_char_p, c_int32),
     "bowstring_rule_name": (c_char_p, c_int32),
     "bowstring_rule_text": (c_char_p, c_int32),
+    "bowstring_rule_source": (c_char_p, c_int32),
+    "bowstring_rule_severity": (c_int32, c_int32),
+    "bowstring_rule_next": (c_int32, c_int32),
+    "bowstring_rule_severity": (c_int32, c_int32),
+    "bowstring_rule_source": (c_char_p, c_int32),
+    "bowstring_rule_next": (c_int32, c_int32),
 }
 
 

@@ -32,6 +32,14 @@ class Context:
         self.owner = bs.RELEASE(lambda _: None)
         self.read = bs.READ(lambda ctx, to, at, n: ctypes.memmove(to, at, n) and 0)
         self.counts = [len(self.nodes), len(self.parts)]
+        self.child = support.imported(pa.array([1, 2, 3]))
+        self.child_kind = support.type_of(self.child)
+        self.tensor, spare = out("array_to_tensor", self.child, None), out("array_to_tensor", self.child, None)
+        self.legacy = out("tensor_to_legacy", byref(spare), bs.TensorOptions(flags=8))
+        bits = support.imported(pa.array([True, False]))
+        self.writable = out("array_to_tensor", bits, bs.TensorOptions(flags=4))
+        support.release(bits)
+        self.out_tensor, self.out_legacy = c_void_p(), c_void_p()
 
     def close(self):
         for struct, kind in (
@@ -43,8 +51,12 @@ class Context:
         support.let_go(self.parts)
         support.let_go(self.spare)
         support.let_go([self.memory])
-        support.release(self.array, self.encoded, self.out_array)
-        for kind in (self.kind, self.encoded_kind, self.out_kind):
+        support.release(self.array, self.encoded, self.out_array, self.child)
+        for tensor in (self.tensor, self.writable, self.out_tensor):
+            lib.bowstring_tensor_release(tensor)
+        for tensor in (self.legacy, self.out_legacy):
+            lib.bowstring_legacy_tensor_release(tensor)
+        for kind in (self.kind, self.encoded_kind, self.out_kind, self.child_kind):
             lib.bowstring_type_release(kind)
         for buffer in (self.buffer, self.out_buffer):
             lib.bowstring_buffer_release(buffer)
@@ -104,6 +116,30 @@ CALLS = {
         lambda c: [c.array, c.nodes, c.counts[0], c.spare, c.counts[1], byref(bs.Placement())], (5,),
     ),
     "array_to_text": (lambda c: [c.array, text_buffer(), 64, byref(c_size_t())], (3,)),
+    "schema_validate": (lambda c: [byref(c.schema), byref(bs.ValidateOptions())], (1,)),
+    "device_array_validate": (lambda c: [byref(c.device), c.kind, byref(bs.ValidateOptions())], (2,)),
+    "host_array_validate": (lambda c: [byref(c.host), c.kind, byref(bs.ValidateOptions())], (2,)),
+    "array_validate": (lambda c: [c.array, byref(bs.ValidateOptions())], (1,)),
+    "array_conform": (lambda c: [c.array, 0, byref(bs.Sync()), 0, byref(c.out_array)], (2,)),
+    "array_to_tensor": (lambda c: [c.child, byref(bs.TensorOptions()), byref(c.out_tensor)], (1,)),
+    "array_validity_to_tensor": (
+        lambda c: [c.child, byref(bs.TensorOptions()), byref(c.out_tensor), byref(c_int64())], (1,),
+    ),
+    "buffer_to_tensor": (
+        lambda c: [
+            c.buffer, bs.DataType(1, 8, 1), 1, (c_int64 * 1)(1), byref(bs.TensorOptions()), byref(c.out_tensor),
+        ],
+        (4,),
+    ),
+    "array_from_tensor": (
+        lambda c: [byref(c.tensor), c.child_kind, byref(bs.TensorOptions()), byref(c.out_array)], (1, 2),
+    ),
+    "tensor_from_legacy": (
+        lambda c: [byref(c.legacy), byref(bs.TensorOptions()), byref(c.out_tensor)], (1,),
+    ),
+    "tensor_to_legacy": (
+        lambda c: [byref(c.writable), byref(bs.TensorOptions()), byref(c.out_legacy)], (1,),
+    ),
     "buffer_wrap": (lambda c: [byref(c.memory), byref(bs.Placement()), byref(c.out_buffer)], (1,)),
     "buffer_allocate": (
         lambda c: [bs.Device(), 100, byref(bs.Sync()), byref(c.out_buffer), byref(c.borrowed)], (2,),
@@ -113,8 +149,10 @@ CALLS = {
     "buffer_read": (lambda c: [c.buffer, 0, text_buffer(), 1, byref(bs.Sync())], (4,)),
     "buffer_into_owned": (lambda c: [byref(c.buffer), byref(c.memory)], ()),
 }
-# It is set once for the process, so a success here would last.
-NOT_HERE = {"callback_scope_set"}
+# It is set once for the process, so a success here would last; and what looks at structs that nothing here makes.
+NOT_HERE = {
+    "callback_scope_set", "device_stream_validate", "host_stream_validate", "tensor_validate", "legacy_tensor_validate",
+}
 
 
 def run(name, null=None, has_error=True):
@@ -139,7 +177,7 @@ def pointers(name):
     made = Context()
     arguments = CALLS[name][0](made)
     made.close()
-    return [i for i, one in enumerate(arguments) if one is not None and not isinstance(one, (int, bs.Device))]
+    return [i for i, one in enumerate(arguments) if one is not None and not isinstance(one, (int, bs.Device, bs.DataType))]
 
 
 def test_every_function_is_here():

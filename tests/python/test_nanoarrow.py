@@ -4,7 +4,7 @@ nanoarrow is in the middle: what pyarrow made goes to nanoarrow, to bowstring, t
 """
 
 import ctypes
-from ctypes import byref, c_char_p, c_void_p, py_object
+from ctypes import byref, c_void_p
 
 import nanoarrow as na
 import nanoarrow.device
@@ -16,14 +16,8 @@ from nanoarrow.c_schema import CSchema
 import all_types
 import bowstring_ctypes as bs
 import support
-from bowstring_ctypes import call, lib, out
-
-_capsule_new = ctypes.pythonapi.PyCapsule_New
-_destructor = ctypes.PYFUNCTYPE(None, c_void_p)
-_capsule_new.restype, _capsule_new.argtypes = py_object, [c_void_p, c_char_p, _destructor]
-# Plain addresses, because a capsule that is being destroyed may not be referred to.
-_pointer_of_dying = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-_pointer_of = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+from bowstring_ctypes import call, out
+from capsules import ARRAY, DEVICE_ARRAY, SCHEMA, DeviceProducer, HostProducer, SchemaProducer, struct_in, taken
 
 # Its capsules of views that have a variadic buffer crash, also of pyarrow's own, so these columns cannot go through it.
 CRASHES = ("string_view", "string_view_long", "binary_view", "struct", "sorted_map")
@@ -40,42 +34,9 @@ READS = (
 READS_WHOLE = ("half", "fixed_binary", "interval", "sparse")
 
 
-@_destructor
-def _free_schema(capsule):
-    at = _pointer_of_dying(capsule, b"arrow_schema")
-    lib.bowstring_schema_free(bs.ArrowSchema.from_address(at))
-
-
-@_destructor
-def _free_array(capsule):
-    at = _pointer_of_dying(capsule, b"arrow_device_array")
-    lib.bowstring_device_array_free(bs.ArrowDeviceArray.from_address(at))
-
-
-class Capsules:
-    """An object that hands out a device array, as Python's Arrow protocol wants it."""
-
-    def __init__(self, handle):
-        self._handle = handle
-
-    def __arrow_c_device_array__(self, requested_schema=None, **_):
-        array, schema = lib.bowstring_device_array_new(), lib.bowstring_schema_new()
-        call("array_export", self._handle, array, schema)
-        array, schema = (ctypes.cast(struct, c_void_p) for struct in (array, schema))
-        return (
-            _capsule_new(schema, b"arrow_schema", _free_schema),
-            _capsule_new(array, b"arrow_device_array", _free_array),
-        )
-
-
-def from_nanoarrow(taken):
+def from_nanoarrow(made):
     """A handle on what nanoarrow holds, through the capsules that it hands out."""
-    schema, array = taken.__arrow_c_device_array__()
-    array_at = bs.ArrowDeviceArray.from_address(_pointer_of(array, b"arrow_device_array"))
-    schema_at = bs.ArrowSchema.from_address(_pointer_of(schema, b"arrow_schema"))
-    handle = out("array_import", byref(array_at), byref(schema_at))
-    assert not schema_at.release and not array_at.array.release
-    return handle
+    return taken(made.__arrow_c_device_array__(), DEVICE_ARRAY)
 
 
 def seen(array):
@@ -97,7 +58,7 @@ def check_column(name, offset):
     del first
     infos = support.buffer_infos(handle)
     assert [info.data for info in infos] == original
-    second = nanoarrow.device.c_device_array(Capsules(handle))
+    second = nanoarrow.device.c_device_array(DeviceProducer(handle))
     support.release(handle)
     assert (second.device_type_id, second.device_id) == (1, -1)
     compared = 0
@@ -148,9 +109,112 @@ def test_what_nanoarrow_builds(name):
     handle = from_nanoarrow(made)
     del made
     assert support.to_pyarrow(*support.exported(handle), pa.Array).to_pylist() == values
-    taken = nanoarrow.device.c_device_array(Capsules(handle))
+    again = nanoarrow.device.c_device_array(DeviceProducer(handle))
     support.release(handle)
-    assert na.Array(taken.array).to_pylist() == values
+    assert na.Array(again.array).to_pylist() == values
+
+
+def test_host_arrays_and_schemas():
+    """The protocol of arrays in CPU memory, and of types alone."""
+    done = 0
+    for name, column in COLUMNS.items():
+        handle = taken(na.c_array(column).__arrow_c_array__(), ARRAY)
+        found = na.c_array(HostProducer(handle))
+        assert found.length == len(column) and found.null_count == column.null_count
+        again = taken(found.__arrow_c_array__(), ARRAY)
+        assert support.to_pyarrow(*support.exported(again), pa.Array).equals(column)
+        # What nanoarrow copies of a schema has everything of it.
+        kind = support.type_of(handle)
+        capsule = na.c_schema(SchemaProducer(kind)).__arrow_c_schema__()
+        copy = out("type_import", byref(struct_in(capsule, SCHEMA)))
+        assert bs.lib.bowstring_type_equals(kind, copy, 0)
+        for each in (kind, copy):
+            bs.lib.bowstring_type_release(each)
+        support.release(handle, again)
+        del found
+        done += 1
+    support.figure("columns through nanoarrow's host capsules", done, 65)
+
+
+def test_windows():
+    """A window of ours, and what nanoarrow shows of it: values, children, and the view of a device array."""
+    data = pa.array([{"a": i, "b": None if i % 3 == 1 else f"text {i}"} for i in range(10)])
+    handle = support.imported(data)
+    for offset, length in ((0, 10), (3, 4), (9, 1), (10, 0)):
+        part = out("array_slice", handle, offset, length)
+        made = nanoarrow.device.c_device_array(DeviceProducer(part))
+        support.release(part)
+        expected = data.slice(offset, length)
+        assert made.array.length == length and made.array.offset == 0
+        shown = [na.Array(child).to_pylist() for child in made.array.children]
+        assert shown == [child.to_pylist() for child in expected.flatten()]
+        view = made.view()
+        assert view.length == length and [child.length for child in view.children] == [length, length]
+        # A child that is moved out of nanoarrow's copy outlives the rest.
+        again = from_nanoarrow(made)
+        del made, view
+        child = out("array_child", again, 1)
+        support.release(again)
+        assert pa.array(DeviceProducer(child)).to_pylist() == shown[1]
+        support.release(child)
+    support.release(handle)
+
+
+# Addresses that nobody may follow.
+FAR = 0x7F0000000000
+
+
+def test_arrays_on_a_device():
+    """nanoarrow hands on what it cannot read: type, id, addresses, counts, and the event."""
+    owners = support.Owners()
+    nodes = (bs.Node * 3)(bs.Node(4, 0, 0, 1), bs.Node(4, 2, 1, 2), bs.Node(4, -1, 0, 3))
+    sizes = (None, FAR + 64), (20, FAR + 128), (1, FAR + 192), (20, FAR + 256), (9, FAR + 320)
+    buffers = (bs.OwnedBuffer * 6)(bs.OwnedBuffer(None, 0, None, bs.RELEASE()))
+    for i, (size, at) in enumerate(sizes):
+        buffers[i + 1] = bs.OwnedBuffer(at, size or 1, i + 1, owners.callback)
+    place = bs.Placement(device=bs.Device(2, 1), event=0x1234, destroy_event=owners.destroy)
+    kind = out("type_parse", b"struct<a: int32, b: utf8>")
+    array, schema = support.rebuilt(kind, nodes, buffers, place)
+    event = array.sync_event
+    assert ctypes.c_void_p.from_address(event).value == 0x1234
+    handle = out("array_import_typed", byref(array), kind)
+    bs.lib.bowstring_schema_release(byref(schema))
+
+    made = nanoarrow.device.c_device_array(DeviceProducer(handle))
+    support.release(handle)
+    assert (made.device_type_id, made.device_id, made.array.length) == (2, 1, 4)
+    assert seen(made.array) == [None] + [at for _, at in sizes]
+    pair = made.__arrow_c_device_array__()
+    shown = struct_in(pair[1], DEVICE_ARRAY)
+    assert (shown.device_type, shown.device_id, shown.sync_event) == (2, 1, event)
+    again = taken(pair, DEVICE_ARRAY)
+    del pair, made
+    assert owners.released == []
+    found, sync = bs.Device(), c_void_p()
+    call("array_device", again, byref(found), byref(sync))
+    assert (found.type, found.id, sync.value) == (2, 1, event)
+    assert [info.data for info in support.buffer_infos(again)] == [None] + [at for _, at in sizes]
+    assert [info.null_count for info in support.node_infos(again)] == [0, 2, -1]
+    support.release(again)
+    assert sorted(owners.released) == [1, 2, 3, 4, 5] and len(owners.destroyed) == 1
+    bs.lib.bowstring_type_release(kind)
+
+
+def test_device_arrays_that_nobody_takes():
+    """Each is let go once, by whoever holds it last."""
+    handle = support.imported(pa.array(["x", None, "yz"]))
+    made = nanoarrow.device.c_device_array(DeviceProducer(handle))
+    copies = [made.__arrow_c_device_array__() for _ in range(3)]
+    support.release(handle)
+    del made
+    assert bs.live_counts()["blocks"] > 0
+    last = copies.pop()
+    del copies
+    assert bs.live_counts()["blocks"] > 0
+    again = taken(last, DEVICE_ARRAY)
+    assert pa.array(DeviceProducer(again)).to_pylist() == ["x", None, "yz"]
+    support.release(again)
+    assert support.all_gone()
 
 
 def test_by_pointers():
@@ -163,7 +227,7 @@ def test_by_pointers():
     call("array_export_host", handle, None, byref(at[0]), byref(at[1]))
     support.release(handle)
     assert array.is_valid() and array.length == 3 and array.child(1).null_count == 1
-    taken = out("array_import_host", byref(at[0]), byref(at[1]))
+    again = out("array_import_host", byref(at[0]), byref(at[1]))
     assert not array.is_valid()
-    assert support.to_pyarrow(*support.exported(taken)).equals(data)
-    support.release(taken)
+    assert support.to_pyarrow(*support.exported(again)).equals(data)
+    support.release(again)
