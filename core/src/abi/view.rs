@@ -89,6 +89,18 @@ impl<'a> SchemaView<'a> {
         unsafe { read_text(self.0.name, limit) }
     }
 
+    /// The first bytes of the name, at most so many; none when there is no name.
+    pub fn name_start(self, most: usize) -> &'a [u8] {
+        let name: *const u8 = self.0.name.cast();
+        if name.is_null() {
+            return &[];
+        }
+        // SAFETY: whoever made the view promised a string; no byte behind its terminator is read.
+        let length = (0..most).take_while(|i| unsafe { name.add(*i).read() } != 0).count();
+        // SAFETY: these bytes were just read.
+        unsafe { core::slice::from_raw_parts(name, length) }
+    }
+
     /// The encoded metadata, when there is any.
     #[inline]
     pub fn metadata(self) -> Option<RawBytes<'a>> {

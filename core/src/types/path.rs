@@ -43,7 +43,7 @@ pub(super) fn write_quoted(w: &mut impl Write, bytes: &[u8]) -> fmt::Result {
 }
 
 /// Longer names are cut in a path, which goes into a record of a few hundred bytes.
-const MAX_SHOWN: usize = 255;
+pub(super) const MAX_SHOWN: usize = 255;
 
 /// Writes the step from a parent to one of its nodes.
 pub(super) fn write_step(w: &mut impl Write, name: &[u8], is_dictionary: bool) -> fmt::Result {

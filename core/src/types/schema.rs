@@ -7,7 +7,7 @@ use super::check::{self, Quoted};
 use super::format::Format;
 use super::metadata::measure;
 use super::node::Range;
-use super::path::write_step;
+use super::path::{MAX_SHOWN, write_step};
 use super::sink::{Draft, Full, Sink, Spot};
 use super::{MAX_FORMAT, MAX_NODES, MAX_STRING, NONE, Type};
 use crate::abi::{CText, SchemaView};
@@ -54,10 +54,8 @@ impl Display for Place<'_> {
         // As deep as the limit on levels, because no deeper place is made.
         let Some(above) = self.above else { return f.write_char('$') };
         above.fmt(f)?;
-        let name = match self.view.name(MAX_STRING) {
-            CText::Bytes(name) => name,
-            _ => &[],
-        };
+        // No more than one byte beyond what a step shows.
+        let name = self.view.name_start(MAX_SHOWN.wrapping_add(1));
         write_step(f, name, self.is_dictionary)
     }
 }
