@@ -3,7 +3,7 @@
 use bowstring_core::abi::{DLDataType, DLManagedTensor, DLManagedTensorVersioned};
 use bowstring_core::device::Sync;
 use bowstring_core::error::{ErrorRecord, Findings, Report, Result};
-use bowstring_core::tensor::{self, LegacyTensor, Tensor, TensorOptions, TensorView, Told};
+use bowstring_core::tensor::{self, Dims, LegacyTensor, Tensor, TensorOptions, TensorView, Told};
 use bowstring_core::tree::Tree;
 use bowstring_core::types::DataType;
 
@@ -226,7 +226,8 @@ pub unsafe extern "C" fn bowstring_tensor_from_legacy(
         check(raw, "a tensor", report)?;
         options_of(options, report)?;
         let view = checked_told(tensor::view_legacy(raw), report)?;
-        let spec = tensor::rewrapped(&view, report)?;
+        let mut dims = Dims::NONE;
+        let spec = tensor::rewrapped(&view, &mut dims, report)?;
         let made = Tensor::make(&spec, report, || tensor::owner_of_legacy(raw))?;
         *taken = core::ptr::null_mut();
         out.write(made.into_raw());
@@ -261,7 +262,8 @@ pub unsafe extern "C" fn bowstring_tensor_to_legacy(
         let view = checked(raw, report)?;
         let options = options_of(options, report)?;
         tensor::check_writable(&view, &options, report)?;
-        let spec = tensor::rewrapped(&view, report)?;
+        let mut dims = Dims::NONE;
+        let spec = tensor::rewrapped(&view, &mut dims, report)?;
         let made = LegacyTensor::make(&spec, report, || tensor::owner_of_versioned(raw))?;
         *taken = core::ptr::null_mut();
         out.write(made.into_raw());
@@ -297,20 +299,20 @@ fn checked_told<'a>(told: Told<'a>, report: &mut Report<'_>) -> Result<TensorVie
     }
 }
 
+#[inline]
 unsafe fn options_of(
     options: *const BowstringTensorOptions,
     report: &mut Report<'_>,
 ) -> Result<TensorOptions> {
-    let (flags, sync) = if options.is_null() {
-        (0, Sync::NONE)
-    } else {
-        // SAFETY: as the caller promises.
-        let raw = unsafe {
-            check_input(options, report)?;
-            options.read()
-        };
-        (raw.flags, raw.sync)
+    if options.is_null() {
+        return Ok(TensorOptions::DEFAULT);
+    }
+    // SAFETY: as the caller promises.
+    let raw = unsafe {
+        check_input(options, report)?;
+        options.read()
     };
+    let (flags, sync) = (raw.flags, raw.sync);
     let known = BOWSTRING_TENSOR_PHYSICAL
         | BOWSTRING_TENSOR_VALUES_ONLY
         | BOWSTRING_TENSOR_ALLOW_COPY

@@ -1,6 +1,8 @@
 //! Arrays and buffers as tensors: the same memory, and only what keeps it.
 
-use super::element::{BOOL, is_plain, number, physical, value_bytes};
+use core::ffi::c_void;
+
+use super::element::{BOOL, Element, is_plain, number, physical, value_bytes};
 use super::ffi::Tensor;
 use super::made::{Dims, IS_COPIED, Spec};
 use super::shape_text::FixedShape;
@@ -28,13 +30,26 @@ pub struct TensorOptions {
     pub sync: Sync,
 }
 
+impl TensorOptions {
+    /// Nothing but numbers without nulls, and no copy.
+    ///
+    /// cbindgen:ignore
+    pub const DEFAULT: TensorOptions = TensorOptions {
+        physical: false,
+        values_only: false,
+        allow_copy: false,
+        drop_read_only: false,
+        sync: Sync::NONE,
+    };
+}
+
 /// Whether a tensor of memory at `place` may be handed out: nothing is pending there, or the caller says how to wait.
+#[inline]
 pub(super) fn check_event(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<()> {
-    let mode = sync.mode(report)?;
     if place.event == Event::NONE {
         return Ok(());
     }
-    if mode == SyncMode::None {
+    if sync.mode(report)? == SyncMode::None {
         let message = format_args!("expected a sync mode that waits for the memory's event, found NONE");
         return Err(report.fail(Status::SyncRequired, message));
     }
@@ -47,8 +62,18 @@ pub(super) fn check_event(place: Place, sync: &Sync, report: &mut Report<'_>) ->
 /// An array's values as a tensor: a number a row, or a fixed-size list of them at any depth.
 ///
 /// No copy but of bits. The tensor keeps the values' buffer alone.
+#[inline]
 pub fn array_to_tensor(array: &Array, options: &TensorOptions, report: &mut Report<'_>) -> Result<Tensor> {
     check_event(array.tree().place(), &options.sync, report)?;
+    match plain_numbers(array, options) {
+        Some((element, data)) => one_dimension(array, element, data, report),
+        None => any_dimensions(array, options, report),
+    }
+}
+
+/// The same of lists, of what is no plain number, and of nulls.
+#[inline(never)]
+fn any_dimensions(array: &Array, options: &TensorOptions, report: &mut Report<'_>) -> Result<Tensor> {
     let Some(ty) = array.ty() else { return Err(no_node(report)) };
     let mut dims = Dims::NONE;
     dims.push(array.length(), report)?;
@@ -77,8 +102,8 @@ pub fn array_to_tensor(array: &Array, options: &TensorOptions, report: &mut Repo
     let (node, facts) = leaf;
     if node.format == Format::Bool && !node.has_dictionary() {
         dims.compact(report)?;
-        let dims = arranged(dims, order);
-        return unpacked(array, &ty, index, 1, facts, dims, options, report);
+        arrange(&mut dims, order);
+        return unpacked(array, &ty, index, 1, facts, &dims, options, report);
     }
     let element = match node.format {
         format if is_plain(node) => number(format),
@@ -96,26 +121,55 @@ pub fn array_to_tensor(array: &Array, options: &TensorOptions, report: &mut Repo
         dims.push(n, report)?;
     }
     dims.compact(report)?;
+    arrange(&mut dims, order);
     let Some(start) = facts.offset.checked_mul(value_bytes(element)) else {
         return Err(too_far(&ty, index, report));
     };
     let place = array.tree().place();
     let at = array.node().saturating_add(index);
     let data = array.tree().buffer(at, 1);
-    let spec = Spec::new(data, start, place.device, element.dtype, arranged(dims, order), report)?;
+    let spec = Spec::new(data, start, place.device, element.dtype, dims.parts(), report)?;
     Tensor::make(&spec, report, || kept(array, at, 1, &spec))
 }
 
 /// What a tensor of a buffer has to keep: nothing when it shows no byte of it.
-fn kept(array: &Array, node: usize, k: usize, spec: &Spec) -> Owner {
+fn kept(array: &Array, node: usize, k: usize, spec: &Spec<'_>) -> Owner {
     if spec.data.is_null() { Owner::NONE } else { array.tree().owner_of(node, k).0 }
 }
 
-fn arranged(dims: Dims, order: Option<(usize, FixedShape)>) -> Dims {
-    match order {
-        Some((base, fixed)) => dims.permuted(base, fixed.permutation()),
-        None => dims,
+fn arrange(dims: &mut Dims, order: Option<(usize, FixedShape)>) {
+    if let Some((base, fixed)) = order {
+        dims.permute(base, fixed.permutation());
     }
+}
+
+/// The element type and the buffer of an array of numbers without nulls, or whose nulls do not matter: most are that.
+#[inline]
+fn plain_numbers(array: &Array, options: &TensorOptions) -> Option<(Element, *const c_void)> {
+    let (tree, node) = (array.tree(), array.node());
+    let format = tree.ty().node(node).filter(|node| !node.has_dictionary())?.format;
+    let element = number(format)?;
+    let leaf = tree.nodes().get(node)?.leaf();
+    let has_none = options.values_only
+        || leaf.validity.is_null()
+        || leaf.facts.null_count == 0
+        || array.shown_nulls(node) == 0;
+    has_none.then_some((element, leaf.data))
+}
+
+#[inline]
+fn one_dimension(
+    array: &Array,
+    element: Element,
+    data: *const c_void,
+    report: &mut Report<'_>,
+) -> Result<Tensor> {
+    // What was imported or built lies within 63 bits.
+    let start = array.offset().wrapping_mul(i64::from(element.dtype.bits >> 3));
+    let (shape, strides) = ([array.length()], [1]);
+    let device = array.tree().place().device;
+    let spec = Spec::new(data, start, device, element.dtype, (&shape, &strides), report)?;
+    Tensor::make(&spec, report, || kept(array, array.node(), 1, &spec))
 }
 
 /// The numbers of a node as the array's window shows it.
@@ -186,7 +240,7 @@ fn unpacked(
     index: usize,
     k: usize,
     facts: Facts,
-    dims: Dims,
+    dims: &Dims,
     options: &TensorOptions,
     report: &mut Report<'_>,
 ) -> Result<Tensor> {
@@ -211,9 +265,9 @@ fn unpacked(
 }
 
 /// A tensor that alone has a copy of bytes.
-fn copied(copy: Buffer, code: u8, dims: Dims, report: &mut Report<'_>) -> Result<Tensor> {
+fn copied(copy: Buffer, code: u8, dims: &Dims, report: &mut Report<'_>) -> Result<Tensor> {
     let dtype = DLDataType { code, bits: 8, lanes: 1 };
-    let spec = Spec::new(copy.data(), 0, Device::CPU, dtype, dims, report)?;
+    let spec = Spec::new(copy.data(), 0, Device::CPU, dtype, dims.parts(), report)?;
     let spec = Spec { flags: IS_COPIED, ..spec };
     Tensor::make(&spec, report, || copy.into_owner())
 }
@@ -236,14 +290,14 @@ pub fn validity_to_tensor(
     if options.allow_copy {
         dims.push(facts.length, report)?;
         dims.compact(report)?;
-        return unpacked(array, &ty, 0, 0, facts, dims, options, report).map(|tensor| Some((tensor, 0)));
+        return unpacked(array, &ty, 0, 0, facts, &dims, options, report).map(|tensor| Some((tensor, 0)));
     }
     let (start, bit) = (facts.offset >> 3, facts.offset & 7);
     let bytes = if facts.length == 0 { 0 } else { bit.saturating_add(facts.length).saturating_add(7) >> 3 };
     dims.push(bytes, report)?;
     dims.compact(report)?;
     let dtype = DLDataType { code: 1, bits: 8, lanes: 1 };
-    let spec = Spec::new(data, start, array.tree().place().device, dtype, dims, report)?;
+    let spec = Spec::new(data, start, array.tree().place().device, dtype, dims.parts(), report)?;
     Tensor::make(&spec, report, || kept(array, node, 0, &spec)).map(|tensor| Some((tensor, bit)))
 }
 
@@ -291,7 +345,7 @@ pub fn buffer_to_tensor(
         };
         return Err(report.fail(Status::InvalidArgument, message));
     }
-    let spec = Spec::new(buffer.data(), 0, buffer.place().device, dtype, dims, report)?;
+    let spec = Spec::new(buffer.data(), 0, buffer.place().device, dtype, dims.parts(), report)?;
     Tensor::make(
         &spec,
         report,

@@ -121,7 +121,7 @@ struct Block<T> {
 
 impl Tensor {
     /// Makes a tensor: one allocation. The owner is taken when it succeeds.
-    pub fn make(spec: &Spec, report: &mut Report<'_>, owner: impl FnOnce() -> Owner) -> Result<Self> {
+    pub fn make(spec: &Spec<'_>, report: &mut Report<'_>, owner: impl FnOnce() -> Owner) -> Result<Self> {
         // SAFETY: the struct is written for the block that it lies in.
         let made = unsafe {
             make(spec, report, owner, |dl_tensor| DLManagedTensorVersioned {
@@ -150,7 +150,7 @@ impl Drop for Tensor {
 
 impl LegacyTensor {
     /// Makes a tensor of before 1.0: one allocation. The owner is taken when it succeeds.
-    pub fn make(spec: &Spec, report: &mut Report<'_>, owner: impl FnOnce() -> Owner) -> Result<Self> {
+    pub fn make(spec: &Spec<'_>, report: &mut Report<'_>, owner: impl FnOnce() -> Owner) -> Result<Self> {
         // SAFETY: the struct is written for the block that it lies in.
         let made = unsafe {
             make(spec, report, owner, |dl_tensor| DLManagedTensor {
@@ -176,22 +176,25 @@ impl Drop for LegacyTensor {
 }
 
 /// Writes a block with the struct that `wrap` makes of the tensor.
+#[inline(always)]
 unsafe fn make<T>(
-    spec: &Spec,
+    spec: &Spec<'_>,
     report: &mut Report<'_>,
     owner: impl FnOnce() -> Owner,
     wrap: impl FnOnce(DLTensor) -> T,
 ) -> Result<NonNull<T>> {
-    let (shape, strides) = (spec.dims.shape(), spec.dims.strides());
+    let (shape, strides) = (spec.shape, spec.strides);
     let mut plan = Plan::starting_with::<Block<T>>();
     let at = (plan.array::<i64>(shape.len()), plan.array::<i64>(strides.len()));
     let (memory, layout) = plan.allocate(report)?;
     // SAFETY: the plan gave each part a place within the block.
     let (to_shape, to_strides) = unsafe { (memory.add(at.0).cast::<i64>(), memory.add(at.1).cast::<i64>()) };
-    // SAFETY: both places have room for as many numbers.
-    unsafe {
-        core::ptr::copy_nonoverlapping(shape.as_ptr(), to_shape.as_ptr(), shape.len());
-        core::ptr::copy_nonoverlapping(strides.as_ptr(), to_strides.as_ptr(), strides.len());
+    for (i, (length, step)) in shape.iter().zip(strides).enumerate() {
+        // SAFETY: both places have room for as many numbers.
+        unsafe {
+            to_shape.add(i).write(*length);
+            to_strides.add(i).write(*step);
+        }
     }
     let (shape, strides) = match shape.len() {
         0 => (core::ptr::null_mut(), core::ptr::null_mut()),
@@ -200,8 +203,8 @@ unsafe fn make<T>(
     let tensor = wrap(DLTensor {
         data: spec.data.cast_mut(),
         device: spec.device,
-        // At most as many as a `Dims` has room for.
-        ndim: spec.dims.shape().len() as i32,
+        // At most `MAX_NDIM`, as whoever made the lists saw to.
+        ndim: spec.shape.len() as i32,
         dtype: spec.dtype,
         shape,
         strides,

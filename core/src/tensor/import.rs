@@ -165,7 +165,7 @@ fn asked(tensor: &TensorView<'_>, ty: &Type, given: &Dims, report: &mut Report<'
     }
     dims.compact(report)?;
     if let Some((base, fixed)) = order {
-        dims = dims.permuted(base, fixed.permutation());
+        dims.permute(base, fixed.permutation());
     }
     let found = tensor.dtype;
     let fits = match element {
@@ -214,7 +214,8 @@ fn permuted(wanted: Wanted, given: &Dims, report: &mut Report<'_>) -> Result<Wan
         }
     }
     let place = place.get(..m).unwrap_or_default();
-    let dims = memory.permuted(1, place);
+    let mut dims = memory;
+    dims.permute(1, place);
     if !is_same(given, &dims) || dims.shape() != given.shape() {
         return Ok(wanted);
     }

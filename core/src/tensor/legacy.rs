@@ -6,8 +6,11 @@ use super::view::{Axes, TensorView};
 use crate::error::{Report, Result, Status};
 
 /// What a tensor of the other kind says of the memory of this one. Nobody said that a legacy tensor may be written.
-pub fn rewrapped(tensor: &TensorView<'_>, report: &mut Report<'_>) -> Result<Spec> {
-    let mut dims = Dims::NONE;
+pub fn rewrapped<'a>(
+    tensor: &TensorView<'_>,
+    dims: &'a mut Dims,
+    report: &mut Report<'_>,
+) -> Result<Spec<'a>> {
     for length in tensor.shape.numbers() {
         dims.push(*length, report)?;
     }
@@ -18,7 +21,8 @@ pub fn rewrapped(tensor: &TensorView<'_>, report: &mut Report<'_>) -> Result<Spe
     let flags = if tensor.version.is_some() { tensor.flags } else { READ_ONLY };
     let data = core::ptr::with_exposed_provenance(tensor.data);
     let (byte_offset, device, dtype) = (tensor.byte_offset, tensor.device, tensor.dtype);
-    Ok(Spec { data, byte_offset, device, dtype, flags, dims })
+    let (shape, strides) = dims.parts();
+    Ok(Spec { data, byte_offset, device, dtype, flags, shape, strides })
 }
 
 /// Checks that a tensor may lose its flags.

@@ -41,7 +41,9 @@ impl Dims {
     /// Row-major strides for the lengths.
     pub fn compact(&mut self, report: &mut Report<'_>) -> Result<()> {
         let mut step = Some(1_i64);
-        for (length, stride) in self.shape.iter().zip(&mut self.strides).take(self.n).rev() {
+        let shape = self.shape.get(..self.n).unwrap_or_default();
+        let strides = self.strides.get_mut(..self.n).unwrap_or_default();
+        for (length, stride) in shape.iter().zip(strides).rev() {
             let Some(now) = step else { return Err(too_many(report)) };
             *stride = now;
             step = now.checked_mul((*length).max(1));
@@ -57,23 +59,30 @@ impl Dims {
     }
 
     /// The dimensions from `base` on in another order: dimension `base + i` is what `base + order[i]` was.
-    pub fn permuted(&self, base: usize, order: &[usize]) -> Dims {
-        let mut other = *self;
+    pub fn permute(&mut self, base: usize, order: &[usize]) {
+        if order.is_empty() {
+            return;
+        }
+        let before = *self;
         for (i, from) in order.iter().enumerate() {
             let (to, from) = (base.saturating_add(i), base.saturating_add(*from));
-            if let (Some(length), Some(place)) = (self.shape.get(from), other.shape.get_mut(to)) {
+            if let (Some(length), Some(place)) = (before.shape.get(from), self.shape.get_mut(to)) {
                 *place = *length;
             }
-            if let (Some(step), Some(place)) = (self.strides.get(from), other.strides.get_mut(to)) {
+            if let (Some(step), Some(place)) = (before.strides.get(from), self.strides.get_mut(to)) {
                 *place = *step;
             }
         }
-        other
     }
 
     /// Number of elements; the strides were made, so it fits.
     pub fn elements(&self) -> i64 {
         self.shape().iter().fold(1, |n: i64, length| n.saturating_mul(*length))
+    }
+
+    /// Lengths and steps.
+    pub fn parts(&self) -> (&[i64], &[i64]) {
+        (self.shape(), self.strides())
     }
 
     /// Length of each dimension.
@@ -94,7 +103,7 @@ fn too_many(report: &mut Report<'_>) -> crate::error::Failed {
 
 /// A tensor to be made.
 #[derive(Debug, Clone, Copy)]
-pub struct Spec {
+pub struct Spec<'a> {
     /// Start of the memory; not looked at.
     pub data: *const core::ffi::c_void,
     /// Bytes from there to the first element.
@@ -105,29 +114,34 @@ pub struct Spec {
     pub dtype: DLDataType,
     /// The flags.
     pub flags: u64,
-    /// Lengths and steps.
-    pub dims: Dims,
+    /// Length of each dimension.
+    pub shape: &'a [i64],
+    /// Step of each dimension, in elements.
+    pub strides: &'a [i64],
 }
 
-impl Spec {
-    /// Elements of a type from byte `start` of memory on a device.
+impl<'a> Spec<'a> {
+    /// Elements of a type from byte `start` of memory on a device, which must not be written.
+    #[inline]
     pub fn new(
         data: *const core::ffi::c_void,
         start: i64,
         device: Device,
         dtype: DLDataType,
-        dims: Dims,
+        (shape, strides): (&'a [i64], &'a [i64]),
         report: &mut Report<'_>,
-    ) -> Result<Spec> {
+    ) -> Result<Spec<'a>> {
         let device = dl_device(device, report)?;
         let byte_offset = start.unsigned_abs();
         // Nothing is at the address of no elements, and a handle is never offset by arithmetic.
-        let (data, byte_offset) = match dims.elements() {
-            0 => (core::ptr::null(), 0),
-            _ if is_handle(device.device_type) => (data, byte_offset),
-            _ => (data.wrapping_byte_add(usize::try_from(byte_offset).unwrap_or(usize::MAX)), 0),
+        let (data, byte_offset) = if shape.contains(&0) {
+            (core::ptr::null(), 0)
+        } else if is_handle(device.device_type) {
+            (data, byte_offset)
+        } else {
+            (data.wrapping_byte_add(usize::try_from(byte_offset).unwrap_or(usize::MAX)), 0)
         };
-        Ok(Spec { data, byte_offset, device, dtype, flags: READ_ONLY, dims })
+        Ok(Spec { data, byte_offset, device, dtype, flags: READ_ONLY, shape, strides })
     }
 }
 
