@@ -2,14 +2,12 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicIsize, Ordering};
 
 pub struct TestAllocator;
 
-/// Bytes that are allocated and not yet freed, by all threads.
-static LIVE: AtomicIsize = AtomicIsize::new(0);
-
 thread_local! {
+    /// Bytes that this thread allocated and not yet freed. The test's own harness allocates on another whenever it likes.
+    static LIVE: Cell<isize> = const { Cell::new(0) };
     static ARMED: Cell<bool> = const { Cell::new(false) };
     static CALLS: Cell<usize> = const { Cell::new(0) };
     static FAIL_AT: Cell<usize> = const { Cell::new(0) };
@@ -21,13 +19,13 @@ unsafe impl GlobalAlloc for TestAllocator {
         if refuses() {
             return core::ptr::null_mut();
         }
-        LIVE.fetch_add(layout.size().cast_signed(), Ordering::Relaxed);
+        LIVE.set(LIVE.get() + layout.size().cast_signed());
         // SAFETY: as the caller promised.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size().cast_signed(), Ordering::Relaxed);
+        LIVE.set(LIVE.get() - layout.size().cast_signed());
         // SAFETY: as the caller promised.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -51,7 +49,7 @@ pub fn armed<T>(fail_at: usize, call: impl FnOnce() -> T) -> (T, usize) {
     (result, CALLS.get())
 }
 
-/// Bytes that are allocated and not yet freed.
+/// Bytes that this thread allocated and not yet freed.
 pub fn live_bytes() -> isize {
-    LIVE.load(Ordering::Relaxed)
+    LIVE.get()
 }
