@@ -1,4 +1,4 @@
-//! The benchmarks beside nanoarrow: what they cost in time, instructions and allocations, and the ceilings they are held to.
+//! The benchmarks beside nanoarrow, and beside Arrow C++ for what nanoarrow does not do: what they cost in time, instructions and allocations, and the ceilings they are held to.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,11 @@ use crate::tools::announce;
 use crate::workspace::{Workspace, files_in, make_folder, read, remove_folder};
 
 const GATES: &str = "benches/gates.txt";
-const WORKLOADS: [&str; 5] = ["W1", "W2", "W3", "W4", "W5"];
+const WORKLOADS: [&str; 6] = ["W1", "W2", "W3", "W4", "W5", "W8"];
 const ROUNDS: usize = 5;
 const OURS: &str = "bowstring";
-const PEER: &str = "nanoarrow";
+/// No two of them have the same case.
+const PEERS: [&str; 2] = ["nanoarrow", "arrow_cpp"];
 /// The end of a case that the peer has nothing like: it is compared with the peer's case of the same name without it.
 const ONLY_OURS: &str = ", one owner";
 
@@ -108,7 +109,12 @@ impl Programs {
     }
 
     fn both(&self, measure: impl Fn(&str) -> Result<Figures>) -> Result<Both> {
-        Ok(Both { ours: measure(OURS)?, peer: measure(PEER)? })
+        let ours = measure(OURS)?;
+        let mut peer = Figures::new();
+        for name in PEERS {
+            peer.extend(measure(name)?);
+        }
+        Ok(Both { ours, peer })
     }
 
     /// Nanoseconds of a workload's cases.
@@ -223,10 +229,12 @@ fn table(context: &mut Context, rounds: usize) -> Result<String> {
     for round in 1..=rounds {
         let mut both = Both { ours: Figures::new(), peer: Figures::new() };
         announce(&format!("round {round} of {rounds}"), || {
-            // One workload of both after the other, because the machine's speed changes within a round too.
+            // One workload of all after the other, because the machine's speed changes within a round too.
             for workload in WORKLOADS {
                 both.ours.extend(programs.time(OURS, workload, log)?);
-                both.peer.extend(programs.time(PEER, workload, log)?);
+                for peer in PEERS {
+                    both.peer.extend(programs.time(peer, workload, log)?);
+                }
             }
             Ok(())
         })?;
