@@ -304,15 +304,17 @@ class Contents:
         return found, sound, not (first < 0 or last < first or last > limit)
 
     def _binary(self):
-        before = list(self.checker.found)
+        before = len(self.checker.found)
         found, sound, ends_sound = self._offsets(INT64_MAX)
         data = self.buffers[2]
         if found[-1] > 0 and not data:
-            # What offsets say of data that is missing does not matter.
-            self.checker.found = [one for one in self.checker.found if one in before or one.level != FULL]
+            # That the data is missing is told of first; what is wrong with the offsets is told as well.
+            told = self.checker.found[before:]
+            del self.checker.found[before:]
             if ends_sound:
                 self._tell(BOUNDS, "A5", "missing buffer")
             self._tell(FULL, "A5", "missing buffer")
+            self.checker.found += told
             return
         if self.kind not in ("u", "U"):
             return

@@ -242,11 +242,13 @@ class SchemaChecker:
     def _below(self, layout, children):
         if layout.kind == "+m" and children and children[0]:
             entries = children[0]
-            if entries.layout.kind != "+s" or entries.n_children != 2:
+            # A number of children that cannot be was told of as such.
+            is_counted = 0 <= entries.n_children <= 2**24
+            if entries.layout.kind != "+s" or (is_counted and entries.n_children != 2):
                 self._tell("F5", entries.path, "entries that are no pairs")
             elif entries.nullable:
                 self._tell("F5", entries.path, "nullable entries")
-            key = entries.children[0] if entries.children else None
+            key = entries.children[0] if entries.layout.kind == "+s" and entries.children else None
             if key and key.nullable:
                 self._tell("F5", key.path, "nullable keys")
         if layout.kind == "+r":
