@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include <arrow/c/dlpack_abi.h>
 #include <bowstring.h>
 
 #include "data.h"
@@ -299,6 +300,33 @@ static void measure_w5(void) {
   measure((struct job){run_move, &moved}, "W5 move");
 }
 
+/* ---- W8 ---- */
+
+static void run_tensor(void *state, long times) {
+  while (times-- > 0) {
+    struct DLManagedTensorVersioned *tensor;
+    OK(bowstring_array_to_tensor(state, NULL, &tensor, &error));
+    touch(tensor);
+    tensor->deleter(tensor);
+  }
+}
+
+static void measure_w8(void) {
+  struct batch batch = {.n = 1, .columns = new_columns(1), .owners = new_owners(1)};
+  struct ArrowDeviceArray raw;
+  struct ArrowSchema schema;
+  BowstringArray *array = NULL;
+  struct DLManagedTensorVersioned *tensor = NULL;
+  column_schema(batch.columns, &schema);
+  batch.type = type_of(&schema);
+  export_column(&batch, &raw, &schema);
+  OK(bowstring_array_import(&raw, &schema, &array, &error));
+  OK(bowstring_array_to_tensor(array, NULL, &tensor, &error));
+  EXPECT(tensor->dl_tensor.data == batch.columns->values.data && tensor->dl_tensor.shape[0] == ROWS);
+  tensor->deleter(tensor);
+  measure((struct job){run_tensor, array}, "W8 column, tensor");
+}
+
 int main(int argc, char **argv) {
   measure_setup(argc, argv);
   if (measure_wants("W1")) measure_w1();
@@ -306,5 +334,6 @@ int main(int argc, char **argv) {
   if (measure_wants("W3")) measure_w3();
   if (measure_wants("W4")) measure_w4();
   if (measure_wants("W5")) measure_w5();
+  if (measure_wants("W8")) measure_w8();
   return 0;
 }

@@ -6,13 +6,16 @@ use bowstring_core::error::{Failed, Report, Result, Status};
 
 use crate::pointer::check;
 
-/// A struct whose first member is `struct_size`, and that has not grown since its first release.
+/// A struct whose first member is `struct_size`. When it grows, `FIRST` keeps the size that it was released with, and all that
+/// read one take it from [`read_input`].
 ///
 /// # Safety
 /// The type is `repr(C)`, its first member is a `usize`, and all zeroes are a value of it.
 pub(crate) unsafe trait Sized: core::marker::Sized {
     /// What messages call it.
     const NAME: &'static str;
+    /// Its size in its first release.
+    const FIRST: usize = size_of::<Self>();
 }
 
 /// Checks the size of an input struct, and that nothing in it is beyond what this version knows.
@@ -20,11 +23,27 @@ pub(crate) unsafe trait Sized: core::marker::Sized {
 pub(crate) unsafe fn check_input<T: Sized>(at: *const T, report: &mut Report<'_>) -> Result<()> {
     // SAFETY: as the caller promises.
     let told = unsafe { told_size(at, report) }?;
-    if told == size_of::<T>() {
+    if told <= size_of::<T>() {
         return Ok(());
     }
     // SAFETY: the caller says that its struct has so many bytes.
     unsafe { check_tail(at.cast(), size_of::<T>(), told, T::NAME, report) }
+}
+
+/// A checked input struct, with zeroes for what the caller's build does not have.
+pub(crate) unsafe fn read_input<T: Sized>(at: *const T, report: &mut Report<'_>) -> Result<T> {
+    // SAFETY: as the caller promises.
+    let told = unsafe {
+        check_input(at, report)?;
+        told_size(at, report)?
+    };
+    let mut value = MaybeUninit::<T>::zeroed();
+    // SAFETY: the caller says that its struct has `told` bytes, and all zeroes are a value.
+    unsafe {
+        let n = told.min(size_of::<T>());
+        core::ptr::copy_nonoverlapping(at.cast::<u8>(), value.as_mut_ptr().cast::<u8>(), n);
+        Ok(value.assume_init())
+    }
 }
 
 #[cold]
@@ -58,9 +77,11 @@ pub(crate) unsafe fn write_output<T: Sized>(at: *mut T, value: T, report: &mut R
     // SAFETY: the caller says that its struct has `told` bytes, which are at least ours; the first member is skipped.
     unsafe {
         let to = at.cast::<u8>();
-        let n = size_of::<T>().wrapping_sub(own);
+        let n = told.min(size_of::<T>()).wrapping_sub(own);
         core::ptr::copy_nonoverlapping(value.as_ptr().cast::<u8>().add(own), to.add(own), n);
-        to.add(size_of::<T>()).write_bytes(0, told.wrapping_sub(size_of::<T>()));
+        if told > size_of::<T>() {
+            to.add(size_of::<T>()).write_bytes(0, told.wrapping_sub(size_of::<T>()));
+        }
     }
     Ok(())
 }
@@ -71,9 +92,9 @@ pub(crate) unsafe fn told_size<T: Sized>(at: *const T, report: &mut Report<'_>) 
     check(at, T::NAME, report)?;
     // SAFETY: the first member is a `usize`, and the pointer is aligned and not NULL.
     let told = unsafe { at.cast::<usize>().read() };
-    // No struct has grown yet, so its size is that of its first release. Beyond 64 KiB it is not a size.
-    if told < size_of::<T>() || told > 65536 {
-        return Err(no_size(told, size_of::<T>(), T::NAME, report));
+    // Beyond 64 KiB it is not a size.
+    if told < T::FIRST || told > 65536 {
+        return Err(no_size(told, T::FIRST, T::NAME, report));
     }
     Ok(told)
 }
@@ -236,6 +257,50 @@ mod tests {
                 stated.set(told);
                 stated.check().expect("a byte that is not looked at");
             }
+        }
+    }
+
+    /// The same struct as it is when two members came after its first release.
+    #[repr(C)]
+    #[derive(Debug, Clone, Copy)]
+    struct Grown(Sample);
+
+    const FIRST: usize = 16;
+
+    // SAFETY: as `Sample`.
+    unsafe impl Sized for Grown {
+        const NAME: &'static str = "Sample";
+        const FIRST: usize = FIRST;
+    }
+
+    #[test]
+    fn each_size_since_the_first_release_is_written_and_read() {
+        for told in 0..KNOWN + 20 {
+            let mut stated = Stated::new(told, u64::MAX);
+            let at: *mut Grown = stated.at().cast();
+            // SAFETY: the memory is as long as it says, or longer where what it says is refused.
+            let written = capture(|report| unsafe { write_output(at, Grown(VALUE), report) });
+            if told < FIRST {
+                refused(written, Status::InvalidArgument);
+                continue;
+            }
+            written.expect("a size since the first release");
+            let bytes = stated.bytes();
+            let mut expected = Stated::new(KNOWN, 0);
+            expected.words[1..].copy_from_slice(&[1, u64::from_ne_bytes([2, 0, 0, 0, 3, 0, 0, 0]), 4]);
+            let known = told.min(KNOWN);
+            assert_eq!(bytes[8..known], expected.bytes()[8..known]);
+            assert!(bytes[known..told].iter().all(|byte| *byte == 0));
+            assert!(bytes[told..].iter().all(|byte| *byte == u8::MAX), "{told}");
+            // SAFETY: as above.
+            let read = capture(|report| unsafe { read_input(at, report) }).expect("it was just written").0;
+            assert_eq!(read.struct_size, told);
+            let members = [(16, read.number == 1), (24, read.pair == [2, 3]), (32, read.last == 4)];
+            for (end, is_read) in members {
+                assert!(is_read == (told >= end) || told > end - 8, "{told}");
+            }
+            assert!(told > 16 || (read.pair, read.last) == ([0, 0], 0));
+            assert!(told > 24 || read.last == 0);
         }
     }
 }

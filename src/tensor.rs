@@ -13,7 +13,7 @@ use crate::error::BowstringStatus;
 use crate::guard::guard;
 use crate::pointer::{array_of, buffer_of, check, disjoint, required_mut, slice, type_of};
 use crate::schema::BowstringType;
-use crate::sized::{self, check_input};
+use crate::sized::{self, read_input};
 
 /// For BowstringTensorOptions.flags: values that are no numbers go out as what they consist of, such as timestamps as
 /// 64-bit integers.
@@ -308,10 +308,7 @@ unsafe fn options_of(
         return Ok(TensorOptions::DEFAULT);
     }
     // SAFETY: as the caller promises.
-    let raw = unsafe {
-        check_input(options, report)?;
-        options.read()
-    };
+    let raw = unsafe { read_input(options, report) }?;
     let (flags, sync) = (raw.flags, raw.sync);
     let known = BOWSTRING_TENSOR_PHYSICAL
         | BOWSTRING_TENSOR_VALUES_ONLY

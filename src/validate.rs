@@ -18,7 +18,7 @@ use crate::error::BowstringStatus;
 use crate::guard::guard;
 use crate::pointer::{array_of, check, required, type_of};
 use crate::schema::BowstringType;
-use crate::sized::{self, check_input};
+use crate::sized::{self, read_input};
 
 /// For validation: everything, each value that a rule is about and exact null counts.
 pub const BOWSTRING_LEVEL_FULL: i32 = 0;
@@ -361,10 +361,7 @@ unsafe fn with_options(
         return check(&Options::DEFAULT, Findings::first(report));
     }
     // SAFETY: as the caller promises, here and below.
-    let raw = unsafe {
-        check_input(options, report)?;
-        options.read()
-    };
+    let raw = unsafe { read_input(options, report) }?;
     let options = parsed(&raw, report)?;
     let Some(on_finding) = raw.on_finding else { return check(&options, Findings::first(report)) };
     // SAFETY: as the caller promises.

@@ -13,11 +13,12 @@ use crate::workspace::{make_folder, write};
 const HEADERS: [&str; 4] =
     ["bowstring.hpp", "nanoarrow/nanoarrow.hpp", "nanoarrow/nanoarrow_device.h", "arrow/c/abi.h"];
 /// Each of ours has to compile as the first that is included.
-const OURS: [&str; 5] = [
+const OURS: [&str; 6] = [
     "bowstring.hpp",
     "bowstring/result.hpp",
     "bowstring/owners.hpp",
     "bowstring/arrays.hpp",
+    "bowstring/tensors.hpp",
     "bowstring/validate.hpp",
 ];
 /// The whole of Arrow C++, which takes so long that it is not in the orders.
