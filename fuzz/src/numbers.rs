@@ -323,8 +323,9 @@ impl Builder<'_, '_> {
     ) -> (*mut *const c_void, i64) {
         let takes_one_more = matches!(node.kind, Kind::Null | Kind::Dense(_) | Kind::Sparse(_));
         if takes_one_more && self.input.rarely(32) {
-            // As older producers have it.
-            let first = if self.input.rarely(32) { core::ptr::dangling() } else { core::ptr::null() };
+            // As older producers have it. An address that leads nowhere must not become the only buffer.
+            let leads_nowhere = self.input.rarely(32) && !is_broken;
+            let first = if leads_nowhere { core::ptr::dangling() } else { core::ptr::null() };
             buffers.insert(0, first);
         }
         let mut n = i64::try_from(buffers.len()).expect("few");

@@ -243,7 +243,9 @@ impl Walk<'_> {
             self.built = self.built.filter(|_| in_place);
         }
         if let Some(own) = own {
-            known_sizes(at, &facts, own, count, report)?;
+            // SAFETY: the list has `count` pointers.
+            let is_missing = |k: usize| unsafe { buffers.add(k).read() }.is_null();
+            known_sizes(at, &facts, (own, count), is_missing, report)?;
         }
         self.unchanged = self.unchanged && own.is_some_and(|own| own.is_unchanged(raw));
         let entry = Node {
@@ -405,17 +407,17 @@ pub(super) fn facts_of(raw: &ArrowArray) -> Facts {
 fn known_sizes(
     at: &At<'_>,
     facts: &Facts,
-    own: &ExportNode,
-    count: usize,
+    (own, count): (&ExportNode, usize),
+    is_missing: impl Fn(usize) -> bool,
     report: &mut Report<'_>,
 ) -> Result<()> {
     let n_variadic = count.saturating_sub(at.node.layout.slots().len());
     for k in 0..count {
         let (Some(slot), Some(found)) = (at.node.layout.slot_of(k, count), own.size(k)) else { continue };
         let needed = at.needed(&slot, facts, n_variadic, report)?.unwrap_or(0);
-        // A bitmap is not looked at when it is known that there are no nulls.
+        // A bitmap is not looked at when it is known that there are no nulls, or not there, which is another rule's.
         let is_optional = match slot.role {
-            Role::Validity => facts.null_count == 0,
+            Role::Validity => facts.null_count == 0 || is_missing(k),
             role => role == Role::VariadicSizes,
         };
         if found < needed && !is_optional {
