@@ -317,7 +317,13 @@ void memory_that_is_not_there_is_a_failure() {
     destroyed = 0;
     if (done) break;
   }
-  CHECK(failures > 15);
+  // Where something else takes the place of this file's operator new, no allocation fails.
+  const bool is_ours = [] {
+    left_to_allocate = 0;
+    delete new (std::nothrow) int;
+    return left_to_allocate.exchange(-1) != 0;
+  }();
+  CHECK(failures > 15 || !is_ours);
 
   const auto array = bowstring::array::import(memory.builder().finish(), type);
   const std::vector<bowstring::type> children{type};

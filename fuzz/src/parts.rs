@@ -239,19 +239,21 @@ fn again(array: &Array, is_sound: bool, is_deep: bool, subject: &Subject) {
     let (outcome, ty) = Type::copy_from(&schema);
     outcome.must("an exported type");
     if let Some(ty) = ty {
-        let full = if is_deep {
-            judge(&raw, &ty, subject.how[1], subject.most).full
-        } else {
-            is_valid_raw(&raw, &ty)
-        };
-        assert!(!is_sound || full.is_ok(), "an export of a valid array: {}", full.text());
+        // A part of an invalid array may end with an offset beyond the data, and its export then says so much of it is there.
+        let is_vouched_for = is_sound || is_deep;
+        if is_deep {
+            let full = judge(&raw, &ty, subject.how[1], subject.most).full;
+            assert!(!is_sound || full.is_ok(), "an export of a valid array: {}", full.text());
+        } else if is_vouched_for {
+            is_valid_raw(&raw, &ty).must("an export of a valid array");
+        }
         // SAFETY: the structs are live.
         let (outcome, back) = Array::by(|out, error| unsafe {
             bowstring_array_import_host_typed(&mut raw, ty.at(), out, error)
         });
         // Nulls are counted on the way out, and then a rule may be broken that was not before.
         assert!(!is_sound || outcome.is_ok(), "taking an export back: {}", outcome.text());
-        if let Some(back) = back {
+        if let Some(back) = back.filter(|_| is_vouched_for) {
             known_valid(&back, is_sound, "taking back an export");
         }
     }

@@ -184,3 +184,21 @@ def test_broken_cases_say_so():
         assert lib.bowstring_rule_severity(rule) in SEVERITIES
         assert lib.bowstring_rule_source(rule) and lib.bowstring_rule_text(rule)
     assert all(isinstance(one, Broken) for _, broken in RULES.values() for one in broken)
+
+
+def test_a_window_ends_within_the_whole():
+    raw.in_child(look_at_a_window)
+
+
+def look_at_a_window():
+    # The last offset of the whole says that there are 5 bytes; the first row alone says 100.
+    for format_, code in (("u", raw.i32), ("Z", raw.i64)):
+        made = Raw(Node(format_, 2, 0, 0, [None, code(0, 100, 5), b"abcde"]))
+        array = bs.out("array_import", byref(made.device_array), byref(made.schema))
+        part = bs.out("array_slice", array, 0, 1)
+        for handle in (array, part):
+            error = bs.Error()
+            assert function("array_validate")(handle, None, byref(error)) == bs.INVALID_DATA
+            assert rule_name(error.rule) == "B1" and error.message
+        lib.bowstring_array_release(part)
+        lib.bowstring_array_release(array)

@@ -23,13 +23,29 @@ pub(super) fn offset_width(format: Format) -> Width {
     }
 }
 
+/// The largest offset that there can be, and what says so: how large the data is as somebody stated, or in a window the last
+/// offset of the whole array, which is all that its producer vouches for.
+fn data_limit<S: Subject + ?Sized>(this: &Contents<'_, S>) -> (i64, &'static str) {
+    let (subject, node) = (this.subject, this.at.index);
+    let stated = subject.stated_size(node, 2);
+    if stated >= 0 {
+        return (stated, "the data's size of");
+    }
+    let width = offset_width(this.at.node.format);
+    let whole = subject.whole(node).filter(|_| !subject.is_whole());
+    let end = whole.and_then(|whole| usize::try_from(whole.offset.checked_add(whole.length)?).ok());
+    let at = end.and_then(|end| end.checked_mul(width.bytes()));
+    let bytes = at.and_then(|at| subject.bytes(node, 1, at, width.bytes()));
+    let last = bytes.and_then(|bytes| number(Ints { bytes, width, signed: true }, 0));
+    last.map_or((i64::MAX, ""), |last| (last.max(0), "the whole array's last,"))
+}
+
 /// Checks the offsets of binary data, by rule B1; gives the first and the last when all are good.
 pub(super) fn offsets<'a, S: Subject + ?Sized>(
     this: &Contents<'a, S>,
     findings: &mut Findings<'_, '_>,
 ) -> Read<(Ints<'a>, i64)> {
-    let stated = this.subject.stated_size(this.at.index, 2);
-    let (limit, of) = if stated >= 0 { (stated, "the data's size of") } else { (i64::MAX, "") };
+    let (limit, of) = data_limit(this);
     let Some((offsets, last)) = ends(this, limit, of, findings)? else { return Read::Continue(None) };
     let is_missing = last > 0 && this.subject.buffer(this.at.index, 2).is_null();
     if is_missing {
@@ -129,8 +145,8 @@ fn is_good_text<S: Subject + ?Sized>(this: &Contents<'_, S>) -> bool {
     let width = offset_width(this.at.node.format);
     let offsets = if this.level == Level::Full { this.ints(1, width, true, 1) } else { None };
     let Some(offsets) = offsets else { return false };
-    let stated = this.subject.stated_size(this.at.index, 2);
-    let last = number(offsets, this.length()).filter(|last| stated < 0 || *last <= stated);
+    let (limit, _) = data_limit(this);
+    let last = number(offsets, this.length()).filter(|last| *last <= limit);
     let data = match last.and_then(|last| usize::try_from(last).ok()) {
         None => None,
         Some(0) => Some(&[][..]),

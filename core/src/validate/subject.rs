@@ -22,6 +22,9 @@ pub(super) trait Subject: Sync {
     /// The numbers of node `i`: all of it, or the part that a window shows.
     fn facts(&self, i: usize) -> Option<Facts>;
 
+    /// The numbers of all of node `i`, whatever part a window shows.
+    fn whole(&self, i: usize) -> Option<Facts>;
+
     /// The number of buffers of node `i` that its layout knows, by rules A3 and A8.
     fn count(&self, i: usize, report: &mut Report<'_>) -> Result<usize>;
 
@@ -55,6 +58,10 @@ impl Subject for Survey<'_> {
     }
 
     fn facts(&self, i: usize) -> Option<Facts> {
+        Survey::facts(self, i)
+    }
+
+    fn whole(&self, i: usize) -> Option<Facts> {
         Survey::facts(self, i)
     }
 
@@ -123,6 +130,10 @@ impl Subject for Window<'_> {
             return self.array.tree().facts(self.node(i));
         }
         self.array.shown_facts(self.node(i))
+    }
+
+    fn whole(&self, i: usize) -> Option<Facts> {
+        self.array.tree().facts(self.node(i))
     }
 
     fn count(&self, i: usize, _: &mut Report<'_>) -> Result<usize> {

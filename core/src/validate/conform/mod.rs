@@ -56,7 +56,7 @@ pub fn conform(
     let wanted = Wanted { profile, repairs };
     let is_readable = require_readable(shown.tree().place(), sync, &mut Report::silent()).is_ok();
     if repairs.may_copy && is_readable {
-        shown = copied(shown, &ty, &wanted, report)?;
+        shown = copied(array, shown, &ty, &wanted, report)?;
     }
     not_done(&shown, &wanted, report)?;
     let as_table = repairs.as_table;
@@ -94,13 +94,14 @@ fn not_done(array: &Array, wanted: &Wanted, report: &mut Report<'_>) -> Result<(
 }
 
 /// The same array with copies of what the consumer does not take as it is; itself when there is nothing to repair.
-fn copied(array: Array, ty: &Type, wanted: &Wanted, report: &mut Report<'_>) -> Result<Array> {
+fn copied(from: &Array, array: Array, ty: &Type, wanted: &Wanted, report: &mut Report<'_>) -> Result<Array> {
     let is_fine = (0..ty.n_nodes()).all(|i| wanted.is_fine(&array, ty, i));
     if is_fine && !wanted.merges_root(&array, ty) {
         return Ok(array);
     }
-    // A copy follows offsets and indices, so they are looked at first.
-    super::array(&array, &Options::DEFAULT, Findings::first(report))?;
+    // A copy follows offsets and indices, so they are looked at first: in the array that came, whose whole says more of its
+    // memory than a window.
+    super::array(from, &Options::DEFAULT, Findings::first(report))?;
     let mut rebuild = Rebuild::of(&array, ty, report)?;
     if wanted.merges_root(&array, ty) {
         merge_root(&mut rebuild, ty, report)?;
