@@ -49,6 +49,7 @@ class ArrayChecker:
         if fault:
             self._tell(STRUCTURE, fault[0], ty, fault[1])
             return
+        whole = raw
         if window:
             raw = windowed(raw, *window)
         below = [self.reader.one(raw["children"] + 8 * i, "Q") for i in range(raw["n_children"])]
@@ -69,7 +70,7 @@ class ArrayChecker:
                     # What the numbers claim may be read, whether a value is null or not.
                     for start, size in self.spans if raw["length"] else ():
                         self.reader.bytes(start, size if start else 0)
-                    Contents(self, raw, ty, kind, buffers, below).check()
+                    Contents(self, raw, ty, kind, buffers, below, whole).check()
                 except Unreadable:
                     self.unreadable = True
         for child, child_type in zip(below, ty.children):
@@ -224,8 +225,8 @@ class ArrayChecker:
 class Contents:
     """What the buffers of one node hold."""
 
-    def __init__(self, checker, raw, ty, kind, buffers, below):
-        self.checker, self.reader = checker, checker.reader
+    def __init__(self, checker, raw, ty, kind, buffers, below, whole):
+        self.checker, self.reader, self.whole = checker, checker.reader, whole
         self.raw, self.ty, self.kind, self.buffers, self.below = raw, ty, kind, buffers, below
         self.length, self.offset = raw["length"], raw["offset"]
 
@@ -303,9 +304,17 @@ class Contents:
                 sound = False
         return found, sound, not (first < 0 or last < first or last > limit)
 
+    def _data_limit(self):
+        """In a window, the last offset of the whole array is the producer's word on how much data there is."""
+        if self.checker.is_whole:
+            return INT64_MAX
+        code, width = ("q", 8) if self.kind in WIDE else ("i", 4)
+        end = self.whole["offset"] + self.whole["length"]
+        return max(0, self.reader.one(self.buffers[1] + end * width, code))
+
     def _binary(self):
         before = len(self.checker.found)
-        found, sound, ends_sound = self._offsets(INT64_MAX)
+        found, sound, ends_sound = self._offsets(self._data_limit())
         data = self.buffers[2]
         if found[-1] > 0 and not data:
             # That the data is missing is told of first; what is wrong with the offsets is told as well.
