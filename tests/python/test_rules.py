@@ -1,7 +1,7 @@
 """Every rule of the library's table is documented, kept by some data and broken by other."""
 
 import ctypes
-from ctypes import POINTER, byref, c_int32, c_int64, c_uint16, c_uint32, c_uint64, c_uint8, c_void_p
+from ctypes import POINTER, byref, c_int64
 
 import bowstring_ctypes as bs
 import pytest
@@ -10,35 +10,10 @@ import support
 from bowstring_ctypes import lib
 from raw import Node, Raw
 from rule_cases import RULES, Broken, Placed, Stream, Tensor
+from tensors import DLDevice, DLTensor, Versioned
 from validate_calls import ERROR, FULL, ON_FINDING, Options, function, rule_name, type_of
 
 SEVERITIES = {0: "error", 1: "warning", 2: "note"}
-
-
-class DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", c_void_p),
-        ("device_type", c_int32),
-        ("device_id", c_int32),
-        ("ndim", c_int32),
-        ("code", c_uint8),
-        ("bits", c_uint8),
-        ("lanes", c_uint16),
-        ("shape", POINTER(c_int64)),
-        ("strides", POINTER(c_int64)),
-        ("byte_offset", c_uint64),
-    ]
-
-
-class Versioned(ctypes.Structure):
-    _fields_ = [
-        ("major", c_uint32),
-        ("minor", c_uint32),
-        ("manager_ctx", c_void_p),
-        ("deleter", c_void_p),
-        ("flags", c_uint64),
-        ("dl_tensor", DLTensor),
-    ]
 
 
 def rules():
@@ -87,7 +62,9 @@ def checks(case):
         held = [axis and (c_int64 * len(axis))(*axis) for axis in (case.shape, case.strides)]
         ndim = len(case.shape) if case.ndim is None else case.ndim
         pointers = [ctypes.cast(axis, POINTER(c_int64)) if axis else None for axis in held]
-        inner = DLTensor(case.data, *case.device, ndim, *case.dtype, *pointers, case.byte_offset)
+        inner = DLTensor(
+            case.data, DLDevice(*case.device), ndim, bs.DataType(*case.dtype), *pointers, case.byte_offset
+        )
         tensor = Versioned(*case.version, None, 1 if case.deleter else None, case.flags, inner)
         yield lambda *rest: function("tensor_validate")(byref(tensor), *rest)
         return

@@ -9,6 +9,28 @@ fn width(format: Format) -> usize {
     if matches!(format, Format::LargeList | Format::LargeListView) { 8 } else { 4 }
 }
 
+/// How far the values from `start` to `end` have to be moved for 32 bits to reach the last of them; the child is windowed when
+/// that is not 0.
+fn narrowed(
+    rebuild: &mut Rebuild<'_>,
+    i: usize,
+    (start, end): (i64, i64),
+    report: &mut Report<'_>,
+) -> Result<i64> {
+    let used = end.saturating_sub(start);
+    if i32::try_from(used).is_err() {
+        let path = rebuild.ty().path(i);
+        let message = format_args!("expected lists of at most {} values in all, found {used}", i32::MAX);
+        return Err(report.fail_at(Status::NotConforming, Rule::None, &path, message));
+    }
+    let Some(child) = rebuild.ty().child_index(i, 0) else { return Err(unreadable(report)) };
+    let shift = if i32::try_from(end).is_err() { start } else { 0 };
+    if shift > 0 {
+        rebuild.window(child, shift, used);
+    }
+    Ok(shift)
+}
+
 /// Makes a list with 32-bit offsets of a large list or a fixed-size list. Its values start with the first that it uses
 /// when they would be too many otherwise.
 pub(super) fn to_small(
@@ -25,17 +47,7 @@ pub(super) fn to_small(
     };
     let ends = (end_of(rebuild, first), end_of(rebuild, first.saturating_add(length)));
     let (Some(start), Some(end)) = ends else { return Err(unreadable(report)) };
-    let used = end.saturating_sub(start);
-    if i32::try_from(used).is_err() {
-        let path = rebuild.ty().path(i);
-        let message = format_args!("expected lists of at most {} values in all, found {used}", i32::MAX);
-        return Err(report.fail_at(Status::NotConforming, Rule::None, &path, message));
-    }
-    let Some(child) = rebuild.ty().child_index(i, 0) else { return Err(unreadable(report)) };
-    let shift = if i32::try_from(end).is_err() { start } else { 0 };
-    if shift > 0 {
-        rebuild.window(child, shift, used);
-    }
+    let shift = narrowed(rebuild, i, (start, end), report)?;
     let (_, _, before) = rebuild.rebase(i);
     let n = before.saturating_add(length).saturating_add(1);
     let offsets = integers(n, report, |place| {
@@ -81,17 +93,7 @@ pub(super) fn from_views(
         end = offset.checked_add(size);
     }
     let (start, end) = (start.unwrap_or(0), end.unwrap_or(0));
-    let used = end.saturating_sub(start);
-    if i32::try_from(used).is_err() {
-        let path = rebuild.ty().path(i);
-        let message = format_args!("expected lists of at most {} values in all, found {used}", i32::MAX);
-        return Err(report.fail_at(Status::NotConforming, Rule::None, &path, message));
-    }
-    let Some(child) = rebuild.ty().child_index(i, 0) else { return Err(unreadable(report)) };
-    let shift = if i32::try_from(end).is_err() { start } else { 0 };
-    if shift > 0 {
-        rebuild.window(child, shift, used);
-    }
+    let shift = narrowed(rebuild, i, (start, end), report)?;
     let (_, _, before) = rebuild.rebase(i);
     let n = before.saturating_add(length).saturating_add(1);
     let mut at = start;
