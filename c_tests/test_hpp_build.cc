@@ -336,7 +336,7 @@ void memory_that_is_not_there_is_a_failure() {
       if (status == BOWSTRING_OK) break;
       CHECK_INT(status, BOWSTRING_OUT_OF_MEMORY);
     }
-    CHECK(n > 0);
+    CHECK(n > 0 || !is_ours);
   };
   fails([&] { return array.try_to_string().status(); });
   fails([&] { return array.try_take_apart().status(); });
@@ -369,5 +369,5 @@ int main() {
   memory_that_is_not_there_is_a_failure();
   const auto live = bowstring::live_counts();
   CHECK(live.types + live.arrays + live.buffers + live.blocks == 0);
-  return check_end(120);
+  return check_end(75);
 }
