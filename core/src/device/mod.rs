@@ -1,10 +1,30 @@
-//! Which device memory lives on, and how a call that may meet unfinished device work is to behave.
+//! Which device memory lives on, what its driver can do, and how a call that may meet unfinished device work is to behave.
 
+mod allocation;
+mod backend;
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod event;
+pub mod pending;
 mod place;
+mod plugin;
+mod registry;
 mod sync;
+mod waits;
+mod work;
 
+pub(crate) use allocation::Allocation;
+pub use allocation::{Allocate, Allocator, Deallocate};
+pub(crate) use backend::Route;
+pub use event::SharedEvent;
+pub(crate) use place::misplaced;
 pub use place::{check_foreign, device_name, has_event_handles, normalise, takes_events};
+pub use plugin::{CopyFunction, DeviceBackend};
+pub use registry::{probe, register};
 pub use sync::{Sync, SyncMode, require_readable};
+pub(crate) use waits::Wait;
+pub(crate) use work::{Part, Work, make_accessible, read_parts};
 
 use crate::abi::{DEVICE_CPU, Device};
 

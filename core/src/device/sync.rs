@@ -2,6 +2,7 @@
 
 use core::ffi::c_void;
 
+use super::work::sync_required;
 use super::{device_name, is_cpu_readable};
 use crate::error::{Report, Result, Status};
 use crate::memory::{Event, Place};
@@ -17,7 +18,7 @@ pub struct Sync {
     /// Zero.
     pub reserved: i32,
     /// With QUEUE, the queue of the device's driver that is made to wait; NULL is its default queue.
-    pub queue: *mut c_void,
+    queue: *mut c_void,
 }
 
 /// What a call does about unfinished device work.
@@ -38,6 +39,32 @@ impl Sync {
     ///
     /// cbindgen:ignore
     pub const NONE: Sync = Sync { mode: 0, reserved: 0, queue: core::ptr::null_mut() };
+
+    /// Refuse, block, or let a queue of the library wait.
+    ///
+    /// QUEUE is the driver's default queue.
+    pub const fn of(mode: SyncMode) -> Sync {
+        let mode = match mode {
+            SyncMode::None => 0,
+            SyncMode::Queue => 1,
+            SyncMode::Host => 2,
+            SyncMode::Library => 3,
+        };
+        Sync { mode, ..Sync::NONE }
+    }
+
+    /// Make a queue wait.
+    ///
+    /// # Safety
+    /// The queue is one of the driver of the device that the sync is used for, until the call that takes it returns.
+    pub const unsafe fn on_queue(queue: *mut c_void) -> Sync {
+        Sync { queue, ..Sync::of(SyncMode::Queue) }
+    }
+
+    /// The caller's queue.
+    pub(crate) fn queue(&self) -> *mut c_void {
+        self.queue
+    }
 
     /// The mode, when the struct is one that this version understands.
     pub fn mode(&self, report: &mut Report<'_>) -> Result<SyncMode> {
@@ -65,10 +92,7 @@ impl Sync {
 pub fn require_readable(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<()> {
     let mode = sync.mode(report)?;
     if mode == SyncMode::None && place.event != Event::NONE {
-        return Err(report.fail(
-            Status::SyncRequired,
-            format_args!("expected a sync mode that waits for the memory's event, found NONE"),
-        ));
+        return Err(sync_required(report));
     }
     if is_cpu_readable(place.device) {
         return Ok(());

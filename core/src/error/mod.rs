@@ -108,6 +108,12 @@ impl<'a> Report<'a> {
         self.write(Status::CallbackError, Rule::None, spot, message)
     }
 
+    /// A driver returned an error number.
+    #[cold]
+    pub fn device_failed(&mut self, status: Status, code: i64, message: fmt::Arguments<'_>) -> Failed {
+        self.write(status, Rule::None, Spot { path: &"", row: -1, native_code: code }, message)
+    }
+
     /// Memory ran out while `bytes` were asked for.
     #[cold]
     pub fn out_of_memory(&mut self, bytes: usize) -> Failed {

@@ -16,6 +16,8 @@ pub static BUFFERS: Live = Live::none();
 pub static BLOCKS: Live = Live::none();
 /// Exported tensors.
 pub static TENSORS: Live = Live::none();
+/// Device work that is not known to have finished, with what it needs.
+pub static PENDING: Live = Live::none();
 /// Callbacks that were skipped because their scope was closed.
 pub static LEAKED_CALLBACKS: Live = Live::none();
 
