@@ -112,6 +112,7 @@ struct DLManagedTensor;
 #define BOWSTRING_SYNC_QUEUE 1
 #define BOWSTRING_SYNC_HOST 2
 #define BOWSTRING_SYNC_LIBRARY 3
+#define BOWSTRING_TRANSFER_MAY_SHARE 1
 #define BOWSTRING_ABI_VERSION 1
 #define BOWSTRING_TENSOR_PHYSICAL 1
 #define BOWSTRING_TENSOR_VALUES_ONLY 2
@@ -194,6 +195,16 @@ typedef struct BowstringPlacement {
     void *owner;
     void (*release_owner)(void *owner);
 } BowstringPlacement;
+typedef struct BowstringTransferOptions {
+    size_t struct_size;
+    struct BowstringSync sync;
+    uint64_t flags;
+    void *ctx;
+    void *(*allocate)(void *ctx, int64_t size, void *queue);
+    void (*deallocate)(void *ctx, void *data, int64_t size, void *queue);
+    int (*progress)(void *ctx, int64_t batches, int64_t rows, int64_t bytes);
+    uint32_t depth;
+} BowstringTransferOptions;
 typedef struct BowstringNodeInfo {
     size_t struct_size;
     size_t parent;
@@ -230,6 +241,33 @@ typedef struct BowstringBufferMemory {
     struct BowstringDevice device;
     void *sync_event;
 } BowstringBufferMemory;
+typedef struct BowstringDeviceBackend {
+    size_t struct_size;
+    void *ctx;
+    int32_t (*probe)(void *ctx, int64_t *count);
+    int32_t (*allocate)(void *ctx, int64_t device_id, int64_t size, void *queue, void **data);
+    int32_t (*free)(void *ctx, int64_t device_id, void *data, int64_t size, void *queue);
+    int32_t (*copy_from_host)(void *ctx, int64_t device_id, void *to, const void *from, int64_t n, void *queue);
+    int32_t (*copy_to_host)(void *ctx, int64_t device_id, void *to, const void *from, int64_t n, void *queue);
+    int32_t (*copy_within)(void *ctx, int64_t device_id, void *to, const void *from, int64_t n, void *queue);
+    int32_t (*copy_between)(void *ctx,
+                            int64_t to_device_id,
+                            void *to,
+                            int64_t from_device_id,
+                            const void *from,
+                            int64_t n,
+                            void *queue);
+    int32_t (*library_queue)(void *ctx, int64_t device_id, void **queue);
+    int32_t (*drain)(void *ctx, int64_t device_id, void *queue);
+    int32_t (*record)(void *ctx, int64_t device_id, void *queue, void **event);
+    int32_t (*queue_waits)(void *ctx, int64_t device_id, void *event, void *queue);
+    int32_t (*host_waits)(void *ctx, int64_t device_id, void *event);
+    int32_t (*is_done)(void *ctx, int64_t device_id, void *event, int32_t *done);
+    void (*destroy_event)(void *ctx, int64_t device_id, void *event);
+    int32_t (*host_accessible)(void *ctx, int64_t device_id, int32_t *accessible);
+    int32_t (*locate)(void *ctx, const void *data, struct BowstringDevice *device);
+    const char *(*error_text)(void *ctx, int32_t code);
+} BowstringDeviceBackend;
 typedef struct BowstringCallbackScope {
     size_t struct_size;
     int (*alive)(void);
@@ -375,6 +413,28 @@ BowstringStatus bowstring_device_array_from_buffers(const struct BowstringType *
 struct BowstringArray *bowstring_array_retain(const struct BowstringArray *array);
 void bowstring_array_release(struct BowstringArray *array);
 const struct BowstringType *bowstring_array_type(const struct BowstringArray *array);
+BowstringStatus bowstring_array_to_device(const struct BowstringArray *array,
+                                          struct BowstringDevice device,
+                                          const struct BowstringTransferOptions *options,
+                                          struct BowstringArray **out,
+                                          bool *shared,
+                                          struct BowstringError *error);
+BowstringStatus bowstring_array_wait(const struct BowstringArray *array,
+                                     const struct BowstringSync *sync,
+                                     struct BowstringError *error);
+BowstringStatus bowstring_array_record(const struct BowstringArray *array,
+                                       const struct BowstringSync *sync,
+                                       struct BowstringArray **out,
+                                       struct BowstringError *error);
+BowstringStatus bowstring_array_join_events(const struct BowstringArray *array,
+                                            void *const *events,
+                                            size_t n,
+                                            const struct BowstringSync *sync,
+                                            struct BowstringArray **out,
+                                            struct BowstringError *error);
+BowstringStatus bowstring_array_release_after(struct BowstringArray **array,
+                                              const struct BowstringSync *sync,
+                                              struct BowstringError *error);
 BowstringStatus bowstring_array_export(const struct BowstringArray *array,
                                        struct ArrowDeviceArray *out,
                                        struct ArrowSchema *out_schema,
@@ -478,6 +538,12 @@ BowstringStatus bowstring_buffer_allocate(struct BowstringDevice device,
                                           struct BowstringBuffer **out,
                                           void **data,
                                           struct BowstringError *error);
+BowstringStatus bowstring_buffer_to_device(const struct BowstringBuffer *buffer,
+                                           struct BowstringDevice device,
+                                           const struct BowstringTransferOptions *options,
+                                           struct BowstringBuffer **out,
+                                           bool *shared,
+                                           struct BowstringError *error);
 struct BowstringBuffer *bowstring_buffer_retain(const struct BowstringBuffer *buffer);
 void bowstring_buffer_release(struct BowstringBuffer *buffer);
 BowstringStatus bowstring_buffer_info(const struct BowstringBuffer *buffer,
@@ -497,6 +563,19 @@ BowstringStatus bowstring_buffer_read(const struct BowstringBuffer *buffer,
 BowstringStatus bowstring_buffer_into_owned(struct BowstringBuffer **buffer,
                                             struct BowstringOwnedBuffer *out,
                                             struct BowstringError *error);
+BowstringStatus bowstring_device_register(ArrowDeviceType type,
+                                          const struct BowstringDeviceBackend *backend,
+                                          struct BowstringError *error);
+BowstringStatus bowstring_device_probe(ArrowDeviceType type,
+                                       int64_t *count,
+                                       struct BowstringError *error);
+BowstringStatus bowstring_device_collect(struct BowstringDevice device,
+                                         bool block,
+                                         size_t *pending,
+                                         struct BowstringError *error);
+BowstringStatus bowstring_device_array_release_after(struct ArrowDeviceArray *array,
+                                                     const struct BowstringSync *sync,
+                                                     struct BowstringError *error);
 BowstringStatus bowstring_callback_scope_set(const struct BowstringCallbackScope *scope,
                                              struct BowstringError *error);
 void bowstring_callback_scope_close(void);

@@ -109,6 +109,9 @@ struct DLManagedTensor;
 /// Make a queue of the library wait.
 #define BOWSTRING_SYNC_LIBRARY 3
 
+/// For BowstringTransferOptions.flags: where the memory can be reached from the device already, hand it out instead of a copy.
+#define BOWSTRING_TRANSFER_MAY_SHARE 1
+
 /// The version of the ABI: goes up by one when a struct grows or a function is added, and never down.
 #define BOWSTRING_ABI_VERSION 1
 
@@ -309,6 +312,31 @@ typedef struct BowstringPlacement {
     void (*release_owner)(void *owner);
 } BowstringPlacement;
 
+/// How a copy to a device is to be made. NULL, or all but struct_size zero: a copy in memory of the library's own, on one of
+/// its queues, of memory that nothing is pending on.
+typedef struct BowstringTransferOptions {
+    /// Size of this struct in the caller's build.
+    size_t struct_size;
+    /// What to do about unfinished device work. With QUEUE, copies run on that queue, which is one of the device that they go
+    /// to, or, when that is the CPU, of the one that they come from. With HOST the call returns when the copy is done. With NONE
+    /// and LIBRARY they run on a queue of the library's.
+    struct BowstringSync sync;
+    /// `BOWSTRING_TRANSFER_*`.
+    uint64_t flags;
+    /// Goes first to the functions below.
+    void *ctx;
+    /// Gives memory of the device, aligned to 64 bytes, for work on `queue`, or NULL; NULL: the device's own allocator.
+    void *(*allocate)(void *ctx, int64_t size, void *queue);
+    /// Takes memory of `allocate` back once the work that is on `queue` by now is done: a queue of the library's, which waits
+    /// for what the library did with it. It may come long after the call, from any thread.
+    void (*deallocate)(void *ctx, void *data, int64_t size, void *queue);
+    /// Is told how many batches and rows there were, and how many bytes of the current one; a number other than 0 cancels. NULL:
+    /// nobody is told. It runs on the thread that copies.
+    int (*progress)(void *ctx, int64_t batches, int64_t rows, int64_t bytes);
+    /// For streams: how many batches may be ahead. 0: none.
+    uint32_t depth;
+} BowstringTransferOptions;
+
 /// One node of an array, as its window shows it.
 ///
 /// Nodes are numbered depth first from the array's own, which is 0: a node, its children, then its dictionary. Length
@@ -385,6 +413,65 @@ typedef struct BowstringBufferMemory {
     /// Address of the event to wait on before the memory is read, NULL when there is none.
     void *sync_event;
 } BowstringBufferMemory;
+
+/// What a device can do, as C functions.
+///
+/// `device_id` is the id of one of the type's devices, `queue` one of its driver's queues. Each function gets `ctx` first,
+/// may be called from any thread, several at a time, with no lock held, and must not unwind. Those that return a number return
+/// 0, or an error number of their own.
+///
+/// Work that is enqueued on a queue runs in order. A backend whose copies are done when they return has no queues and no
+/// events: it leaves all members from `library_queue` to `destroy_event` NULL.
+typedef struct BowstringDeviceBackend {
+    /// Size of this struct in the caller's build.
+    size_t struct_size;
+    /// Goes first to every function; it must live as long as the process.
+    void *ctx;
+    /// Writes the number of devices. NULL: one, with id 0.
+    int32_t (*probe)(void *ctx, int64_t *count);
+    /// Writes the address of `size` bytes, aligned to 64, for work on `queue`. Required.
+    int32_t (*allocate)(void *ctx, int64_t device_id, int64_t size, void *queue, void **data);
+    /// Frees memory of `allocate` once the work that is on `queue` by now is done. Required.
+    int32_t (*free)(void *ctx, int64_t device_id, void *data, int64_t size, void *queue);
+    /// Copies `n` bytes from CPU memory to the device, which may be read until the copy is done. Required.
+    int32_t (*copy_from_host)(void *ctx, int64_t device_id, void *to, const void *from, int64_t n, void *queue);
+    /// Copies `n` bytes from the device to CPU memory. Required.
+    int32_t (*copy_to_host)(void *ctx, int64_t device_id, void *to, const void *from, int64_t n, void *queue);
+    /// Copies `n` bytes within the device. NULL: copies go through CPU memory.
+    int32_t (*copy_within)(void *ctx, int64_t device_id, void *to, const void *from, int64_t n, void *queue);
+    /// Copies `n` bytes to a device from another one of this type; `queue` is of the device that they go to. NULL: copies go
+    /// through CPU memory.
+    int32_t (*copy_between)(void *ctx,
+                            int64_t to_device_id,
+                            void *to,
+                            int64_t from_device_id,
+                            const void *from,
+                            int64_t n,
+                            void *queue);
+    /// Writes the queue of a device that the library is to use where it has no queue of a caller; it must live as long as the
+    /// process. NULL: the default queue, which is NULL.
+    int32_t (*library_queue)(void *ctx, int64_t device_id, void **queue);
+    /// Blocks until all that is on `queue` is done. Required with events.
+    int32_t (*drain)(void *ctx, int64_t device_id, void *queue);
+    /// Writes a new event, done when all that is on `queue` by now is done. It becomes the `sync_event` of arrays as it is
+    /// where the interface leaves events to their producer; where events are handles, arrays point to it.
+    int32_t (*record)(void *ctx, int64_t device_id, void *queue, void **event);
+    /// Lets what is enqueued on `queue` from now on run after `event`, also one of another device of this type.
+    int32_t (*queue_waits)(void *ctx, int64_t device_id, void *event, void *queue);
+    /// Blocks until `event` is done.
+    int32_t (*host_waits)(void *ctx, int64_t device_id, void *event);
+    /// Writes 1 when `event` is done, else 0.
+    int32_t (*is_done)(void *ctx, int64_t device_id, void *event, int32_t *done);
+    /// Ends an event of `record`, done or not.
+    void (*destroy_event)(void *ctx, int64_t device_id, void *event);
+    /// Writes 1 when the CPU may read and write the device's memory itself once the work on it is done. NULL: it may not.
+    int32_t (*host_accessible)(void *ctx, int64_t device_id, int32_t *accessible);
+    /// Writes where the memory at an address is: the CPU for memory that is not the driver's, and a type of 0 where it cannot
+    /// tell. NULL: it never can.
+    int32_t (*locate)(void *ctx, const void *data, struct BowstringDevice *device);
+    /// Text for an error number of these functions, valid until the next call on the same thread. NULL: none.
+    const char *(*error_text)(void *ctx, int32_t code);
+} BowstringDeviceBackend;
 
 /// Functions to call around every foreign callback.
 ///
@@ -915,6 +1002,82 @@ void bowstring_array_release(struct BowstringArray *array);
 BOWSTRING_API
 const struct BowstringType *bowstring_array_type(const struct BowstringArray *array);
 
+/// Copies what the array shows to another device, or hands out the same memory where MAY_SHARE is given and it can be reached.
+///
+/// Each buffer of a copy has memory of its own, aligned to 64 bytes and padded with zeroes. A slice takes along what it shows:
+/// of text and lists the values that its offsets lead to, with offsets that start at 0; children that views, unions and
+/// run ends lead to, and dictionaries, are copied whole. Sizes that only device memory tells are read first, under one wait, and
+/// one more for each level of lists in a slice. Every read number is checked before it is used. A copy to the CPU is there when
+/// the call returns. A copy to a device may still be under way, without blocking: its event says when it is done, and until then
+/// the source is kept. Between devices of different drivers bytes go through CPU memory.
+///
+/// Ownership: nothing is taken; the caller releases `*out`, which with MAY_SHARE may keep alive what the array keeps. `*shared`,
+/// which may be NULL, says whether it is the same memory.
+/// Errors: INVALID_ARGUMENT for NULL or unknown arguments or a queue of another device; INVALID_DATA with rule and path for
+/// numbers that cannot be; SYNC_REQUIRED for a pending event with mode NONE; UNSUPPORTED for a device without a backend, or a queue
+/// that is being captured; DEVICE_UNAVAILABLE without a driver or device; DEVICE_ERROR with the driver's number as native_code;
+/// CANCELLED when `progress` says so; OUT_OF_MEMORY of either side. On failure what was made is freed. Any thread may call it.
+/// Source: Arrow C Device interface, "ArrowDeviceArray".
+BOWSTRING_API
+BowstringStatus bowstring_array_to_device(const struct BowstringArray *array,
+                                          struct BowstringDevice device,
+                                          const struct BowstringTransferOptions *options,
+                                          struct BowstringArray **out,
+                                          bool *shared,
+                                          struct BowstringError *error);
+
+/// Waits for the array's event: with QUEUE what is enqueued there from now on runs after it, with HOST the thread blocks until it
+/// is done. Without an event it does nothing.
+///
+/// Ownership: nothing changes hands; the array keeps its event.
+/// Errors: INVALID_ARGUMENT for NULL or unknown arguments, or LIBRARY, which would let nobody wait; SYNC_REQUIRED for a pending
+/// event with mode NONE; UNSUPPORTED for a device without a backend; DEVICE_UNAVAILABLE, DEVICE_ERROR. Any thread may call it.
+/// Source: rule D5.
+BOWSTRING_API
+BowstringStatus bowstring_array_wait(const struct BowstringArray *array,
+                                     const struct BowstringSync *sync,
+                                     struct BowstringError *error);
+
+/// The same array under a new event, which is done when the queue has come this far: for whoever lets kernels write into or
+/// read from its memory. The queue first waits for the array's old event.
+///
+/// Ownership: nothing is taken; the caller releases `*out`, which keeps alive what the array keeps, and its event.
+/// Errors: INVALID_ARGUMENT for NULL or unknown arguments, or a mode other than QUEUE and LIBRARY; UNSUPPORTED for a device without a
+/// backend or without events; DEVICE_UNAVAILABLE, DEVICE_ERROR, OUT_OF_MEMORY. Any thread may call it.
+/// Source: rules D5 and D6.
+BOWSTRING_API
+BowstringStatus bowstring_array_record(const struct BowstringArray *array,
+                                       const struct BowstringSync *sync,
+                                       struct BowstringArray **out,
+                                       struct BowstringError *error);
+
+/// The same array under one new event, which is done when its old one, the `n` others and the queue's work up to here are.
+///
+/// `events` has handles by value where the device's events are handles (CUDA, ROCm, OpenCL, Vulkan), elsewhere events' addresses.
+///
+/// Ownership: the events are borrowed for the call; else as bowstring_array_record.
+/// Errors: as bowstring_array_record; INVALID_ARGUMENT for a NULL event. Any thread may call it.
+/// Source: rule D6.
+BOWSTRING_API
+BowstringStatus bowstring_array_join_events(const struct BowstringArray *array,
+                                            void *const *events,
+                                            size_t n,
+                                            const struct BowstringSync *sync,
+                                            struct BowstringArray **out,
+                                            struct BowstringError *error);
+
+/// Lets one handle go once the queue has come this far, without blocking: for whoever has enqueued kernels that still use the
+/// array's memory. On devices without events, and on the CPU, it goes at once.
+///
+/// Ownership: on success the handle is taken and `*array` is NULL; what it keeps is let go later, by any call that starts work, or
+/// bowstring_device_collect. On failure it is still the caller's.
+/// Errors: INVALID_ARGUMENT for NULL or unknown arguments, or a mode other than QUEUE and LIBRARY; UNSUPPORTED for a device without a
+/// backend; DEVICE_UNAVAILABLE, DEVICE_ERROR, OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_array_release_after(struct BowstringArray **array,
+                                              const struct BowstringSync *sync,
+                                              struct BowstringError *error);
+
 /// Exports the array, any number of times: one allocation, and one more for the schema when it is asked for.
 ///
 /// What goes out is the strictest reading of the interface: names are not NULL, reserved members are zero, the CPU's id
@@ -936,7 +1099,8 @@ BowstringStatus bowstring_array_export(const struct BowstringArray *array,
 ///
 /// Ownership: as bowstring_array_export.
 /// Errors: as bowstring_array_export; SYNC_REQUIRED when an event is pending and the mode is NONE; UNSUPPORTED when the
-/// buffers are not in CPU memory. Any thread may call it; any thread may release what it wrote.
+/// CPU cannot read the buffers where they are; DEVICE_UNAVAILABLE, DEVICE_ERROR. Pinned memory, and managed memory where the
+/// device allows concurrent access, go out after the wait as CPU memory. Any thread may call it; any thread may release what it wrote.
 /// Source: Arrow C Data interface, "ArrowArray".
 BOWSTRING_API
 BowstringStatus bowstring_array_export_host(const struct BowstringArray *array,
@@ -1065,8 +1229,8 @@ BowstringStatus bowstring_array_device(const struct BowstringArray *array,
 ///
 /// Ownership: nothing changes hands.
 /// Errors: INVALID_ARGUMENT for NULL arguments or an unknown sync mode; when it has to be counted, SYNC_REQUIRED for a
-/// pending event with mode NONE, and UNSUPPORTED for memory that needs a backend. On failure `*out` is -1. Any thread may
-/// call it.
+/// pending event with mode NONE, UNSUPPORTED for a device without a backend, DEVICE_UNAVAILABLE, DEVICE_ERROR. On failure
+/// `*out` is -1. Any thread may call it. Of a device's bitmap at most 1 MiB is in CPU memory at once.
 /// Source: Arrow C Data interface, "ArrowArray.null_count".
 BOWSTRING_API
 BowstringStatus bowstring_array_null_count(const struct BowstringArray *array,
@@ -1128,8 +1292,8 @@ BowstringStatus bowstring_array_slice(const struct BowstringArray *array,
 ///
 /// Ownership: the caller releases `*out`, which keeps alive what the array keeps.
 /// Errors: INVALID_ARGUMENT for NULL arguments or an unknown sync mode; INVALID_DATA with rule, path and row for offsets
-/// or sizes that cannot be; SYNC_REQUIRED for a pending event with mode NONE; UNSUPPORTED for memory that needs a
-/// backend; OUT_OF_MEMORY. Any thread may call it.
+/// or sizes that cannot be; SYNC_REQUIRED for a pending event with mode NONE; UNSUPPORTED for a device
+/// without a backend; DEVICE_UNAVAILABLE, DEVICE_ERROR; OUT_OF_MEMORY. On a device all is read under one wait. Any thread may call it.
 /// Source: Arrow C Data interface, "Variable-size binary view".
 BOWSTRING_API
 BowstringStatus bowstring_array_resolve_sizes(const struct BowstringArray *array,
@@ -1199,27 +1363,29 @@ BowstringStatus bowstring_array_to_buffers(const struct BowstringArray *array,
 
 /// Makes a buffer of memory that somebody owns.
 ///
-/// A NULL `placement` is the CPU, without event.
+/// A NULL `placement` is the CPU, without event. With record_on an event is recorded.
 ///
 /// Ownership: on success the buffer owns the memory's owner and the placement's owner and event, and those members are
 /// NULL; the memory's owner is let go with the last handle, then the placement's, and the event is destroyed after them.
 /// On failure nothing was touched. The caller releases `*out`.
 /// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, a size below -1, NULL data with a size, an event on a device
-/// that has none, an unknown device or sync mode, or a struct_size that is too small; UNSUPPORTED for record_on without a
-/// backend or members of the placement that this version does not know; OUT_OF_MEMORY. Any thread may call it.
+/// that has none, an unknown device or sync mode, or a struct_size that is too small; UNSUPPORTED for record_on on
+/// a device without a backend or events, or members of the placement that this version does not know; OUT_OF_MEMORY. Any thread may call it.
 BOWSTRING_API
 BowstringStatus bowstring_buffer_wrap(struct BowstringOwnedBuffer *memory,
                                       struct BowstringPlacement *placement,
                                       struct BowstringBuffer **out,
                                       struct BowstringError *error);
 
-/// Allocates zeroed memory of `size` bytes, and says where to write to it until the buffer is handed on.
+/// Allocates zeroed memory of `size` bytes on a device, and says where to write to it until the buffer is handed on.
 ///
-/// CPU memory is aligned to 64 bytes and padded with zeroes to a multiple of 64.
+/// It is aligned to 64 bytes and padded with zeroes to a multiple of 64. With NONE and HOST it is ready when the call returns; with
+/// QUEUE what is enqueued there from now on may use it, and with LIBRARY, or from elsewhere, whoever waits for the buffer's
+/// event. On the CPU it always is.
 ///
 /// Ownership: the caller releases `*out`; `*data` is valid as long as the buffer.
 /// Errors: INVALID_ARGUMENT for NULL out-parameters, a negative size, an unknown device or sync mode; UNSUPPORTED for a
-/// device without a backend; OUT_OF_MEMORY. Any thread may call it.
+/// device without a backend; DEVICE_UNAVAILABLE, DEVICE_ERROR; OUT_OF_MEMORY, also the device's. Any thread may call it.
 BOWSTRING_API
 BowstringStatus bowstring_buffer_allocate(struct BowstringDevice device,
                                           int64_t size,
@@ -1227,6 +1393,19 @@ BowstringStatus bowstring_buffer_allocate(struct BowstringDevice device,
                                           struct BowstringBuffer **out,
                                           void **data,
                                           struct BowstringError *error);
+
+/// Copies a buffer's bytes to another device, or hands out the same memory where MAY_SHARE is given and it can be reached.
+///
+/// Ownership: nothing is taken; the caller releases `*out`, which with MAY_SHARE may keep alive what the buffer keeps. `*shared`,
+/// which may be NULL, says whether it is the same memory.
+/// Errors: as bowstring_array_to_device; INVALID_ARGUMENT for a buffer of unknown size. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_buffer_to_device(const struct BowstringBuffer *buffer,
+                                           struct BowstringDevice device,
+                                           const struct BowstringTransferOptions *options,
+                                           struct BowstringBuffer **out,
+                                           bool *shared,
+                                           struct BowstringError *error);
 
 /// One handle more on the same buffer; returns `buffer`. NULL gives NULL.
 ///
@@ -1262,11 +1441,12 @@ BowstringStatus bowstring_buffer_slice(const struct BowstringBuffer *buffer,
                                        struct BowstringBuffer **out,
                                        struct BowstringError *error);
 
-/// Copies `n` bytes from `offset` on into CPU memory. Where the buffer's size is unknown, the range is the caller's word.
+/// Copies `n` bytes from `offset` on into CPU memory, wherever they are, and returns when they are there. Where the buffer's size is unknown, the range is the caller's word.
 ///
 /// Ownership: `dst` is the caller's; the buffer is borrowed for the call.
 /// Errors: INVALID_ARGUMENT for NULL arguments, an unknown sync mode, or a range outside the buffer; SYNC_REQUIRED when an
-/// event is pending and the mode is NONE; UNSUPPORTED for memory that needs a backend. Any thread may call it.
+/// event is pending and the mode is NONE; UNSUPPORTED for a device without a backend; DEVICE_UNAVAILABLE, DEVICE_ERROR. Any
+/// thread may call it.
 BOWSTRING_API
 BowstringStatus bowstring_buffer_read(const struct BowstringBuffer *buffer,
                                       int64_t offset,
@@ -1284,6 +1464,59 @@ BOWSTRING_API
 BowstringStatus bowstring_buffer_into_owned(struct BowstringBuffer **buffer,
                                             struct BowstringOwnedBuffer *out,
                                             struct BowstringError *error);
+
+/// Brings a device: from now on the library allocates on devices of this type, copies to and from them, and waits for their
+/// events, through these functions.
+///
+/// The CPU and CUDA's types are built in. Each other type may be registered once, and stays until the process ends.
+///
+/// Ownership: `backend` is borrowed for the call and copied; its `ctx` and functions must stay until the process ends.
+/// Errors: INVALID_ARGUMENT for a NULL backend, a struct_size that is too small, a missing function that is required, or a type
+/// that the interface does not define, that is built in, or that was registered before; UNSUPPORTED for members that this
+/// version does not know, or more types than it has room for. Any thread may call it.
+/// Source: Arrow C Device interface, "Device types".
+BOWSTRING_API
+BowstringStatus bowstring_device_register(ArrowDeviceType type,
+                                          const struct BowstringDeviceBackend *backend,
+                                          struct BowstringError *error);
+
+/// Counts the devices of a type; when there are none that can be used, the error says why.
+///
+/// For CUDA's types the first call opens the driver.
+///
+/// Ownership: nothing changes hands.
+/// Errors: INVALID_ARGUMENT for a NULL out-parameter; UNSUPPORTED for a type without a backend; DEVICE_UNAVAILABLE without a driver
+/// or a device; DEVICE_ERROR with the driver's number as native_code. On failure `*count` is 0. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_device_probe(ArrowDeviceType type,
+                                       int64_t *count,
+                                       struct BowstringError *error);
+
+/// Lets go what finished work on a device's queues needed: sources of copies, and what release_after was given.
+///
+/// This happens by itself whenever new work is started. With `block` it waits until all of it is done.
+///
+/// Ownership: nothing of the caller's changes hands; owners of what is let go are told on this thread.
+/// Errors: INVALID_ARGUMENT for an unknown device; DEVICE_ERROR with the driver's number as native_code. `pending`, which may be
+/// NULL, receives how much is still under way. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_device_collect(struct BowstringDevice device,
+                                         bool block,
+                                         size_t *pending,
+                                         struct BowstringError *error);
+
+/// Releases a device array once a queue of its device has come this far, without blocking: for whoever has enqueued kernels that
+/// still use its memory. On devices without events, and on the CPU, it is released at once. A released one is left alone.
+///
+/// Ownership: on success the struct is moved and `array` is released; its producer's release runs later, in any call that starts
+/// work, or in bowstring_device_collect. On failure it is still the caller's.
+/// Errors: INVALID_ARGUMENT for NULL or unknown arguments, or a mode other than QUEUE and LIBRARY; UNSUPPORTED for a device without a
+/// backend; DEVICE_UNAVAILABLE, DEVICE_ERROR, OUT_OF_MEMORY. Any thread may call it, but not two at once on one struct.
+/// Source: rules D5 and D6.
+BOWSTRING_API
+BowstringStatus bowstring_device_array_release_after(struct ArrowDeviceArray *array,
+                                                     const struct BowstringSync *sync,
+                                                     struct BowstringError *error);
 
 /// Sets what is called around every foreign release, deleter and owner callback, once for the process.
 ///

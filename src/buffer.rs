@@ -3,16 +3,18 @@
 use core::ffi::c_void;
 use core::mem::ManuallyDrop;
 
-use bowstring_core::abi::{DEVICE_CPU, Device};
-use bowstring_core::device::{Sync, normalise, require_readable};
+use bowstring_core::abi::Device;
+use bowstring_core::device::{SharedEvent, Sync, is_cpu_readable, normalise, require_readable};
 use bowstring_core::error::{ErrorRecord, Report, Status};
 use bowstring_core::memory::{Buffer, Event, OwnedBuffer, Place};
+use bowstring_core::transfer;
 use bowstring_core::tree::Placement;
 
 use crate::array::sync_or_none;
+use crate::device::{BowstringTransferOptions, with_options};
 use crate::error::BowstringStatus;
 use crate::guard::{guard, guard_or};
-use crate::pointer::{buffer_of, check, check_count, disjoint, required_mut, reset_all};
+use crate::pointer::{buffer_of, check, check_count, disjoint, required_mut, reset_all, slice_mut};
 use crate::produce::placement_or;
 use crate::sized::{self, write_output};
 
@@ -42,14 +44,14 @@ unsafe impl sized::Sized for BowstringBufferMemory {
 
 /// Makes a buffer of memory that somebody owns.
 ///
-/// A NULL `placement` is the CPU, without event.
+/// A NULL `placement` is the CPU, without event. With record_on an event is recorded.
 ///
 /// Ownership: on success the buffer owns the memory's owner and the placement's owner and event, and those members are
 /// NULL; the memory's owner is let go with the last handle, then the placement's, and the event is destroyed after them.
 /// On failure nothing was touched. The caller releases `*out`.
 /// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, a size below -1, NULL data with a size, an event on a device
-/// that has none, an unknown device or sync mode, or a struct_size that is too small; UNSUPPORTED for record_on without a
-/// backend or members of the placement that this version does not know; OUT_OF_MEMORY. Any thread may call it.
+/// that has none, an unknown device or sync mode, or a struct_size that is too small; UNSUPPORTED for record_on on
+/// a device without a backend or events, or members of the placement that this version does not know; OUT_OF_MEMORY. Any thread may call it.
 ///
 /// # Safety
 /// Non-NULL pointers lead to structs as long as they say; the memory is there for as long as its owner.
@@ -79,9 +81,11 @@ pub unsafe extern "C" fn bowstring_buffer_wrap(
             return Err(report.fail(Status::InvalidArgument, message));
         }
         let place = Place { device: placement.check(report)?.device, event: Event::NONE };
+        let mut recorded = placement.record(report)?;
         let parts = || {
-            let shown = placement.event();
-            let (owner, event) = placement.take();
+            let recorded = recorded.take();
+            let shown = recorded.as_ref().map_or_else(|| placement.event(), SharedEvent::event);
+            let (owner, event) = placement.take(recorded);
             (memory.take_owner().peeled(shown), owner, event)
         };
         // SAFETY: the caller vouches for the memory.
@@ -92,16 +96,18 @@ pub unsafe extern "C" fn bowstring_buffer_wrap(
     })
 }
 
-/// Allocates zeroed memory of `size` bytes, and says where to write to it until the buffer is handed on.
+/// Allocates zeroed memory of `size` bytes on a device, and says where to write to it until the buffer is handed on.
 ///
-/// CPU memory is aligned to 64 bytes and padded with zeroes to a multiple of 64.
+/// It is aligned to 64 bytes and padded with zeroes to a multiple of 64. With NONE and HOST it is ready when the call returns; with
+/// QUEUE what is enqueued there from now on may use it, and with LIBRARY, or from elsewhere, whoever waits for the buffer's
+/// event. On the CPU it always is.
 ///
 /// Ownership: the caller releases `*out`; `*data` is valid as long as the buffer.
 /// Errors: INVALID_ARGUMENT for NULL out-parameters, a negative size, an unknown device or sync mode; UNSUPPORTED for a
-/// device without a backend; OUT_OF_MEMORY. Any thread may call it.
+/// device without a backend; DEVICE_UNAVAILABLE, DEVICE_ERROR; OUT_OF_MEMORY, also the device's. Any thread may call it.
 ///
 /// # Safety
-/// Non-NULL pointers lead to what their types say.
+/// Non-NULL pointers lead to what their types say; a queue is one of the device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bowstring_buffer_allocate(
     device: Device,
@@ -115,22 +121,54 @@ pub unsafe extern "C" fn bowstring_buffer_allocate(
         // SAFETY: as the caller promises.
         unsafe { reset_all([out.cast(), data.cast()], report) }?;
         // SAFETY: as the caller promises.
-        unsafe { sync_or_none(sync, report) }?.mode(report)?;
+        let sync = unsafe { sync_or_none(sync, report) }?;
+        sync.mode(report)?;
         let device = normalise(device, report)?;
         let Ok(n) = usize::try_from(size) else {
             let message = format_args!("expected a size of at least 0, found {size}");
             return Err(report.fail(Status::InvalidArgument, message));
         };
-        if device.r#type != DEVICE_CPU {
-            let message =
-                format_args!("expected a device with a backend that allocates, found type {}", device.r#type);
-            return Err(report.fail(Status::Unsupported, message));
-        }
-        let (buffer, start) = Buffer::allocate(n, report)?;
+        let (buffer, start) = transfer::allocate(device, n, sync, report)?;
         // SAFETY: the pointers were checked above.
         unsafe {
             data.write(start);
             out.write(buffer.into_raw().cast());
+        }
+        Ok(())
+    })
+}
+
+/// Copies a buffer's bytes to another device, or hands out the same memory where MAY_SHARE is given and it can be reached.
+///
+/// Ownership: nothing is taken; the caller releases `*out`, which with MAY_SHARE may keep alive what the buffer keeps. `*shared`,
+/// which may be NULL, says whether it is the same memory.
+/// Errors: as bowstring_array_to_device; INVALID_ARGUMENT for a buffer of unknown size. Any thread may call it.
+///
+/// # Safety
+/// `buffer` is NULL or a live handle, and its memory is where its owner says; else as bowstring_array_to_device has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bowstring_buffer_to_device(
+    buffer: *const BowstringBuffer,
+    device: Device,
+    options: *const BowstringTransferOptions,
+    out: *mut *mut BowstringBuffer,
+    shared: *mut bool,
+    error: *mut ErrorRecord,
+) -> BowstringStatus {
+    // SAFETY: as the caller promises, here and below.
+    guard(error, |report| unsafe {
+        reset_all([out.cast()], report)?;
+        if !shared.is_null() {
+            shared.write(false);
+        }
+        let buffer = buffer_of(buffer, report)?;
+        let device = normalise(device, report)?;
+        let (copy, is_shared) = with_options(options, report, |options, report| {
+            transfer::buffer_to_device(&buffer, device, options, report)
+        })?;
+        out.write(copy.into_raw().cast());
+        if !shared.is_null() {
+            shared.write(is_shared);
         }
         Ok(())
     })
@@ -224,11 +262,12 @@ pub unsafe extern "C" fn bowstring_buffer_slice(
     })
 }
 
-/// Copies `n` bytes from `offset` on into CPU memory. Where the buffer's size is unknown, the range is the caller's word.
+/// Copies `n` bytes from `offset` on into CPU memory, wherever they are, and returns when they are there. Where the buffer's size is unknown, the range is the caller's word.
 ///
 /// Ownership: `dst` is the caller's; the buffer is borrowed for the call.
 /// Errors: INVALID_ARGUMENT for NULL arguments, an unknown sync mode, or a range outside the buffer; SYNC_REQUIRED when an
-/// event is pending and the mode is NONE; UNSUPPORTED for memory that needs a backend. Any thread may call it.
+/// event is pending and the mode is NONE; UNSUPPORTED for a device without a backend; DEVICE_UNAVAILABLE, DEVICE_ERROR. Any
+/// thread may call it.
 ///
 /// # Safety
 /// `buffer` is NULL or a live handle; `dst` leads to `n` bytes.
@@ -246,6 +285,12 @@ pub unsafe extern "C" fn bowstring_buffer_read(
         let buffer = unsafe { buffer_of(buffer, report) }?;
         // SAFETY: as the caller promises.
         let sync = unsafe { sync_or_none(sync, report) }?;
+        if !is_cpu_readable(buffer.place().device) {
+            let into = usize::try_from(n).unwrap_or(0);
+            // SAFETY: as the caller promises.
+            let into = unsafe { slice_mut(dst.cast::<u8>(), into, "memory to copy to", report) }?;
+            return transfer::read_buffer(&buffer, offset, n, into, sync, report);
+        }
         require_readable(buffer.place(), sync, report)?;
         let bytes = buffer.bytes(offset, n, report)?;
         check_count(dst.cast::<u8>(), bytes.len(), "memory to copy to", report)?;

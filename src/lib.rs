@@ -11,6 +11,7 @@ pub mod schema;
 pub mod produce;
 pub mod array;
 pub mod buffer;
+pub mod device;
 pub mod process;
 pub mod tensor;
 pub mod validate;

@@ -101,7 +101,7 @@ pub unsafe extern "C" fn bowstring_live_counts(out: *mut BowstringLiveCounts) {
             streams: 0,
             tensors: counts::TENSORS.count(),
             blocks: counts::BLOCKS.count(),
-            pending: 0,
+            pending: counts::PENDING.count(),
             leaked_callbacks: counts::LEAKED_CALLBACKS.count(),
         };
         // SAFETY: as the caller promises.

@@ -77,7 +77,7 @@ pub(crate) unsafe fn reset<T: Raw>(out: *mut T) {
     unsafe { out.write_bytes(0, 1) };
 }
 
-unsafe fn move_raw<T: Raw>(from: *mut T, to: *mut T) {
+pub(crate) unsafe fn move_raw<T: Raw>(from: *mut T, to: *mut T) {
     guard_or((), || {
         if from.is_null() || to.is_null() || from == to {
             return;
@@ -109,7 +109,7 @@ unsafe fn is_released_raw<T: Raw>(at: *const T) -> bool {
     guard_or(true, || unsafe { at.as_ref() }.is_none_or(Raw::is_released))
 }
 
-fn new_raw<T: Raw>() -> *mut T {
+pub(crate) fn new_raw<T: Raw>() -> *mut T {
     guard_or(core::ptr::null_mut(), || {
         // SAFETY: the structs are not empty, and zeroes are a released one.
         NonNull::new(unsafe { std::alloc::alloc_zeroed(Layout::new::<T>()) })
@@ -117,7 +117,7 @@ fn new_raw<T: Raw>() -> *mut T {
     })
 }
 
-unsafe fn free_raw<T: Raw>(at: *mut T) {
+pub(crate) unsafe fn free_raw<T: Raw>(at: *mut T) {
     guard_or((), || {
         if !at.is_null() {
             // SAFETY: as the caller promises: the struct is from `new`, and is not used afterwards.

@@ -142,8 +142,8 @@ pub unsafe extern "C" fn bowstring_array_device(
 ///
 /// Ownership: nothing changes hands.
 /// Errors: INVALID_ARGUMENT for NULL arguments or an unknown sync mode; when it has to be counted, SYNC_REQUIRED for a
-/// pending event with mode NONE, and UNSUPPORTED for memory that needs a backend. On failure `*out` is -1. Any thread may
-/// call it.
+/// pending event with mode NONE, UNSUPPORTED for a device without a backend, DEVICE_UNAVAILABLE, DEVICE_ERROR. On failure
+/// `*out` is -1. Any thread may call it. Of a device's bitmap at most 1 MiB is in CPU memory at once.
 /// Source: Arrow C Data interface, "ArrowArray.null_count".
 ///
 /// # Safety

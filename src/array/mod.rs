@@ -1,11 +1,13 @@
 //! Arrays: the handle; importing, looking, making parts, taking apart and exporting are rooms of their own.
 
+mod device;
 mod export;
 mod import;
 mod look;
 mod part;
 mod take;
 
+pub use device::*;
 pub use export::*;
 pub use import::*;
 pub use look::*;

@@ -14,7 +14,7 @@ use crate::guard::guard;
 use crate::pointer::array_of;
 
 /// Runs a call that makes an array of an array.
-unsafe fn derive(
+pub(super) unsafe fn derive(
     array: *const BowstringArray,
     out: *mut *mut BowstringArray,
     report: &mut Report<'_>,
@@ -94,8 +94,8 @@ pub unsafe extern "C" fn bowstring_array_slice(
 ///
 /// Ownership: the caller releases `*out`, which keeps alive what the array keeps.
 /// Errors: INVALID_ARGUMENT for NULL arguments or an unknown sync mode; INVALID_DATA with rule, path and row for offsets
-/// or sizes that cannot be; SYNC_REQUIRED for a pending event with mode NONE; UNSUPPORTED for memory that needs a
-/// backend; OUT_OF_MEMORY. Any thread may call it.
+/// or sizes that cannot be; SYNC_REQUIRED for a pending event with mode NONE; UNSUPPORTED for a device
+/// without a backend; DEVICE_UNAVAILABLE, DEVICE_ERROR; OUT_OF_MEMORY. On a device all is read under one wait. Any thread may call it.
 /// Source: Arrow C Data interface, "Variable-size binary view".
 ///
 /// # Safety

@@ -4,11 +4,15 @@ use core::ffi::c_void;
 
 use super::emit::{Parts, emit};
 use super::walk::Span;
-use crate::device::{Sync, is_cpu_readable, require_readable};
+use crate::abi::Device;
+use crate::device::{Sync, device_name, is_cpu_readable, make_accessible};
 use crate::error::{Report, Result, Status};
-use crate::memory::{EventCell, Owner};
+use crate::memory::{Event, EventCell, Owner, Place};
 use crate::tree::{Array, ExportedArray, Facts, Leaf, Links, Node, Shape, Writer};
 use crate::types::Slot;
+
+/// CPU memory with nothing to wait on.
+const HOST: Place = Place { device: Device::CPU, event: Event::NONE };
 
 impl Array {
     /// The window as a device array: one allocation, which keeps this array alive until the last node is released.
@@ -31,8 +35,20 @@ impl Array {
 
     /// The window as an array in CPU memory: the struct's device part says so, and may be left away.
     pub fn export_host(&self, sync: &Sync, report: &mut Report<'_>) -> Result<ExportedArray> {
-        require_readable(self.tree().place(), sync, report)?;
-        self.export(report)
+        let place = self.tree().place();
+        if place == HOST {
+            sync.mode(report)?;
+            return self.export(report);
+        }
+        if make_accessible(place, sync, report)? {
+            return self.reachable_at(HOST, report)?.export(report);
+        }
+        let device = place.device.r#type;
+        let message = format_args!(
+            "expected memory that the CPU can read, found device type {device} ({})",
+            device_name(device)
+        );
+        Err(report.fail(Status::Unsupported, message))
     }
 }
 

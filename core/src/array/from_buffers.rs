@@ -6,9 +6,9 @@ use super::emit::{Parts, emit};
 use super::nulls::counted_nulls;
 use super::walk::Span;
 use crate::abi::Device;
-use crate::device::is_cpu_readable;
+use crate::device::{SharedEvent, is_cpu_readable};
 use crate::error::{Failed, Report, Result, Rule, Status};
-use crate::kernels::{read_i32, read_i64};
+use crate::kernels::{read_i64, read_offset};
 use crate::memory::OwnedBuffer;
 use crate::tree::{
     At, ExportedArray, Facts, LINE, Leaf, Links, Need, Placement, Shape, Writer, need, role_name,
@@ -39,8 +39,10 @@ pub fn from_buffers(
     let root = Span { offset: root.offset, length: root.length };
     let mut writer = Writer::allocate(&shape, place.device, report)?;
     emit(&given, type_nodes, root, is_cpu_readable(place.device), &mut writer);
-    writer.take_buffers(buffers, placement.event());
-    let (owner, event) = placement.take();
+    let recorded = placement.record(report)?;
+    let shown = recorded.as_ref().map_or_else(|| placement.event(), SharedEvent::event);
+    writer.take_buffers(buffers, shown);
+    let (owner, event) = placement.take(recorded);
     Ok(writer.finish(core::ptr::null_mut(), Links { keep: None, owner, event }))
 }
 
@@ -418,11 +420,6 @@ fn holds(buffer: &OwnedBuffer, needed: u64) -> bool {
 /// Whether offsets of this format point into a child.
 fn child_has_values(format: Format) -> bool {
     matches!(format, Format::List | Format::LargeList | Format::Map)
-}
-
-/// An offset of 4 or 8 bytes.
-pub(super) fn read_offset(bytes: &[u8], width: usize) -> Option<i64> {
-    if width == size_of::<i32>() { read_i32(bytes, 0).map(i64::from) } else { read_i64(bytes, 0) }
 }
 
 impl Parts for Given<'_> {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod emit;
+mod events;
 mod export;
 mod from_buffers;
 mod info;
@@ -13,6 +14,7 @@ mod walk;
 
 pub use from_buffers::from_buffers;
 pub use info::{BufferInfo, NodeInfo};
+pub(crate) use nulls::derived_nulls;
 pub use sizes::ReadMemory;
 
 pub use crate::tree::Array;

@@ -1,14 +1,15 @@
 //! Null counts: what is known, what can be derived from it, and what the CPU can count.
 
 use super::walk::Span;
-use crate::device::{Sync, require_readable};
+use crate::device::Sync;
 use crate::error::{Report, Result, Status};
 use crate::kernels::count_zeroes;
-use crate::tree::Array;
+use crate::memory::Buffer;
+use crate::tree::{Array, Fetch};
 use crate::types::Format;
 
 /// The number of nulls in part of a node, when that follows from the number in the whole.
-pub(super) fn derived_nulls(whole: i64, length: i64, part: i64) -> i64 {
+pub(crate) fn derived_nulls(whole: i64, length: i64, part: i64) -> i64 {
     match whole {
         _ if part == 0 => 0,
         0 => 0,
@@ -40,8 +41,44 @@ impl Array {
         if nulls >= 0 {
             return Ok(nulls);
         }
-        require_readable(self.tree().place(), sync, report)?;
-        Err(report.fail(Status::Internal, format_args!("expected a readable validity bitmap, found none")))
+        self.count_elsewhere(span, sync, report)
+    }
+
+    /// Counts the nulls of the window where the CPU cannot read them, a piece of the bitmap at a time, and remembers them.
+    fn count_elsewhere(&self, span: Span, sync: &Sync, report: &mut Report<'_>) -> Result<i64> {
+        /// Bytes of a bitmap that are in CPU memory at once.
+        const PIECE: usize = 1 << 20;
+        let (offset, length) = (usize::try_from(span.offset), usize::try_from(span.length));
+        let (Ok(offset), Ok(length)) = (offset, length) else {
+            let message = format_args!("expected offset and length of at least 0, found less");
+            return Err(report.fail(Status::Internal, message));
+        };
+        let (first, end) = (offset >> 3, offset.saturating_add(length).div_ceil(8));
+        let (mut at, mut nulls) = (first, 0usize);
+        let room = end.saturating_sub(first).min(PIECE);
+        let mut counted = Ok(());
+        let _bitmap = Buffer::filled(room, report, |bytes, report| {
+            while at < end && counted.is_ok() {
+                let n = end.saturating_sub(at).min(PIECE);
+                let into = bytes.get_mut(..n).unwrap_or_default();
+                counted = self.tree().fetch(sync, &mut [Fetch { node: self.node(), k: 0, at, into }], report);
+                // Bits of the first and of the last byte may be others'.
+                let (start, stop) =
+                    (at.saturating_mul(8).max(offset), at.saturating_add(n).saturating_mul(8));
+                let rows = stop.min(offset.saturating_add(length)).saturating_sub(start);
+                let piece = bytes.get(..n).unwrap_or_default();
+                nulls = nulls.saturating_add(count_zeroes(piece, start & 7, rows).unwrap_or(0));
+                at = at.saturating_add(n);
+            }
+            counted
+        })?;
+        let nulls = i64::try_from(nulls).unwrap_or(-1);
+        self.remember_nulls(nulls);
+        let whole = self.tree().nodes().get(self.node()).map(|node| (node.offset, node.length));
+        if whole == Some((span.offset, span.length)) {
+            self.tree().remember_nulls(self.node(), nulls);
+        }
+        Ok(nulls)
     }
 
     /// The number of nulls that the window shows of a node of the tree, -1 when the CPU cannot tell.

@@ -3,10 +3,10 @@
 use core::ffi::c_void;
 use core::fmt::Arguments;
 
-use super::from_buffers::read_offset;
-use crate::device::{Sync, require_readable};
+use crate::device::{Sync, is_cpu_readable, require_readable};
 use crate::error::{Failed, Report, Result, Rule, Status};
-use crate::tree::{Array, Need, Tree, need, role_name};
+use crate::kernels::read_offset;
+use crate::tree::{Array, Fetch, Need, Tree, need, role_name};
 use crate::types::{Extent, Format, Role, Slot};
 
 /// Reads memory that the CPU may not touch: copies as many bytes as `into` has from the address, or says no with an
@@ -16,18 +16,47 @@ pub type ReadMemory<'a> = &'a mut dyn FnMut(&mut [u8], *const c_void) -> core::r
 impl Array {
     /// The same array with every size known, read by the CPU.
     pub fn resolve_sizes(&self, sync: &Sync, report: &mut Report<'_>) -> Result<Array> {
-        require_readable(self.tree().place(), sync, report)?;
-        self.resolve(None, report)
+        let place = self.tree().place();
+        if is_cpu_readable(place.device) {
+            require_readable(place, sync, report)?;
+            return self.resolve(Source::Host, report);
+        }
+        let asked = self.asked(report)?;
+        let mut copies = reserve::<[u8; 8]>(asked.len(), report)?;
+        copies.resize(asked.len(), [0; 8]);
+        let mut wanted = reserve(asked.len(), report)?;
+        for (asked, copy) in asked.iter().zip(&mut copies) {
+            let into = copy.get_mut(..asked.width).unwrap_or_default();
+            wanted.push(Fetch { node: asked.node, k: asked.k, at: asked.at, into });
+        }
+        self.tree().fetch(sync, &mut wanted, report)?;
+        drop(wanted);
+        self.resolve(Source::Answers(copies.iter()), report)
+    }
+
+    /// Every number that resolving reads, in the order in which it does.
+    fn asked(&self, report: &mut Report<'_>) -> Result<Vec<Asked>> {
+        let mut asked = Vec::new();
+        let mut source = Source::Asking(&mut asked);
+        let tree = self.tree();
+        let mut reader = Reader { array: self, tree, source: &mut source };
+        let end = self.node().saturating_add(self.n_nodes());
+        for (i, node) in tree.nodes().iter().enumerate().take(end).skip(self.node()) {
+            for k in 0..node.n_buffers {
+                reader.size(i, k, report)?;
+            }
+        }
+        Ok(asked)
     }
 
     /// The same array with every size known, read by the caller's function; that it may read is the caller's to ensure.
     pub fn resolve_sizes_with(&self, read: ReadMemory<'_>, report: &mut Report<'_>) -> Result<Array> {
-        self.resolve(Some(read), report)
+        self.resolve(Source::Caller(read), report)
     }
 
-    fn resolve(&self, mut read: Option<ReadMemory<'_>>, report: &mut Report<'_>) -> Result<Array> {
+    fn resolve(&self, mut source: Source<'_, '_>, report: &mut Report<'_>) -> Result<Array> {
         let shown = self.node()..self.node().saturating_add(self.n_nodes());
-        let mut reader = Reader { array: self, tree: self.tree(), read: &mut read };
+        let mut reader = Reader { array: self, tree: self.tree(), source: &mut source };
         // What the window does not show is not read.
         let mut size = |i: usize, k: usize, report: &mut Report<'_>| {
             if shown.contains(&i) { reader.size(i, k, report) } else { Ok(self.tree().size(i, k)) }
@@ -57,13 +86,42 @@ impl Array {
     }
 }
 
-struct Reader<'a, 'b> {
-    array: &'a Array,
-    tree: &'a Tree,
-    read: &'a mut Option<ReadMemory<'b>>,
+/// A number of a buffer that is to be read.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    node: usize,
+    k: usize,
+    at: usize,
+    width: usize,
 }
 
-impl Reader<'_, '_> {
+/// Where numbers of buffers come from.
+enum Source<'a, 'b> {
+    /// The CPU reads them.
+    Host,
+    /// The caller's function reads them.
+    Caller(ReadMemory<'b>),
+    /// They are only asked for, so that all can be read under one wait; each counts as 0.
+    Asking(&'a mut Vec<Asked>),
+    /// They were read, in the order in which they were asked for.
+    Answers(core::slice::Iter<'a, [u8; 8]>),
+}
+
+fn reserve<T>(n: usize, report: &mut Report<'_>) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    match list.try_reserve_exact(n) {
+        Ok(()) => Ok(list),
+        Err(_) => Err(report.out_of_memory(n.saturating_mul(size_of::<T>()))),
+    }
+}
+
+struct Reader<'a, 's, 'b> {
+    array: &'a Array,
+    tree: &'a Tree,
+    source: &'a mut Source<'s, 'b>,
+}
+
+impl Reader<'_, '_, '_> {
     /// The size of buffer `k` of node `i`, read where nothing else tells it, and checked before anybody uses it.
     fn size(&mut self, i: usize, k: usize, report: &mut Report<'_>) -> Result<i64> {
         let (Some(slot), Some(node)) = (self.tree.slot(i, k), self.tree.nodes().get(i)) else {
@@ -180,8 +238,19 @@ impl Reader<'_, '_> {
         };
         let mut copy = [0u8; 8];
         let copy = copy.get_mut(..width).unwrap_or_default();
-        match self.read {
-            Some(read) => {
+        match self.source {
+            Source::Asking(asked) => {
+                if asked.try_reserve(1).is_err() {
+                    return Err(report.out_of_memory(size_of::<Asked>()));
+                }
+                asked.push(Asked { node: i, k, at: byte, width });
+                return Ok(0);
+            }
+            Source::Answers(answers) => {
+                let answer = answers.next().and_then(|answer| answer.get(..width)).unwrap_or_default();
+                return Ok(read_offset(answer, width).unwrap_or(-1));
+            }
+            Source::Caller(read) => {
                 let from = self.tree.buffer(i, k).wrapping_byte_add(byte);
                 if let Err(code) = read(copy, from) {
                     let message =
@@ -195,7 +264,7 @@ impl Reader<'_, '_> {
                     });
                 }
             }
-            None => match self.tree.host_bytes(i, k, byte, width) {
+            Source::Host => match self.tree.host_bytes(i, k, byte, width) {
                 Some(bytes) => copy.copy_from_slice(bytes),
                 None => {
                     return Err(

@@ -137,6 +137,7 @@ pub trait Backend: Sync {
     /// Whether the CPU may read and write the device's memory by itself, once the work on it is done.
     fn is_host_accessible(&self, device: Device, report: &mut Report<'_>) -> Result<bool>;
 
-    /// Checks that memory is where its producer says, as far as the driver can tell.
-    fn check_address(&self, device: Device, data: *const c_void, report: &mut Report<'_>) -> Result<()>;
+    /// Where memory is that is said to be on `device`: the device as its producer would name it, the CPU for memory that the
+    /// driver does not know, and nothing where the driver cannot tell.
+    fn locate(&self, device: Device, data: *const c_void, report: &mut Report<'_>) -> Result<Option<Device>>;
 }

@@ -125,7 +125,7 @@ impl Backend for Cpu {
         Ok(true)
     }
 
-    fn check_address(&self, _: Device, _: *const c_void, _: &mut Report<'_>) -> Result<()> {
-        Ok(())
+    fn locate(&self, _: Device, _: *const c_void, _: &mut Report<'_>) -> Result<Option<Device>> {
+        Ok(None)
     }
 }

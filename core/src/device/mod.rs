@@ -18,13 +18,13 @@ pub(crate) use allocation::Allocation;
 pub use allocation::{Allocate, Allocator, Deallocate};
 pub(crate) use backend::Route;
 pub use event::SharedEvent;
-pub(crate) use place::misplaced;
 pub use place::{check_foreign, device_name, has_event_handles, normalise, takes_events};
-pub use plugin::{CopyFunction, DeviceBackend};
+pub use plugin::DeviceBackend;
 pub use registry::{probe, register};
 pub use sync::{Sync, SyncMode, require_readable};
 pub(crate) use waits::Wait;
-pub(crate) use work::{Part, Work, make_accessible, read_parts};
+pub use work::hold_until;
+pub(crate) use work::{Part, Work, check_address, is_on, make_accessible, read_parts};
 
 use crate::abi::{DEVICE_CPU, Device};
 

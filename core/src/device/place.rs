@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use crate::abi::*;
-use crate::error::{Failed, Report, Result, Rule, Status};
+use crate::error::{Report, Result, Rule, Status};
 
 /// The device type's name, "device" for one that has no name here.
 pub fn device_name(device_type: ArrowDeviceType) -> &'static str {
@@ -84,19 +84,4 @@ fn check(device: Device) -> core::result::Result<Device, (Rule, &'static str, i6
         DEVICE_CPU => Err((Rule::D3, "id -1 or 0 for the CPU", device.id)),
         _ => Ok(device),
     }
-}
-
-/// Memory that is not where its producer says.
-#[cold]
-pub(crate) fn misplaced(said: Device, found: Device, data: *const c_void, report: &mut Report<'_>) -> Failed {
-    let message = format_args!(
-        "expected {data:p} on device type {} ({}), id {}, found it on type {} ({}), id {}",
-        said.r#type,
-        device_name(said.r#type),
-        said.id,
-        found.r#type,
-        device_name(found.r#type),
-        found.id
-    );
-    report.broken(Rule::D2, &"$", message)
 }

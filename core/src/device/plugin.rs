@@ -47,11 +47,38 @@ pub struct DeviceBackend {
         ) -> i32,
     >,
     /// Copies `n` bytes from CPU memory to the device, which may be read until the copy is done. Required.
-    pub copy_from_host: Option<CopyFunction>,
+    pub copy_from_host: Option<
+        unsafe extern "C" fn(
+            ctx: *mut c_void,
+            device_id: i64,
+            to: *mut c_void,
+            from: *const c_void,
+            n: i64,
+            queue: *mut c_void,
+        ) -> i32,
+    >,
     /// Copies `n` bytes from the device to CPU memory. Required.
-    pub copy_to_host: Option<CopyFunction>,
+    pub copy_to_host: Option<
+        unsafe extern "C" fn(
+            ctx: *mut c_void,
+            device_id: i64,
+            to: *mut c_void,
+            from: *const c_void,
+            n: i64,
+            queue: *mut c_void,
+        ) -> i32,
+    >,
     /// Copies `n` bytes within the device. NULL: copies go through CPU memory.
-    pub copy_within: Option<CopyFunction>,
+    pub copy_within: Option<
+        unsafe extern "C" fn(
+            ctx: *mut c_void,
+            device_id: i64,
+            to: *mut c_void,
+            from: *const c_void,
+            n: i64,
+            queue: *mut c_void,
+        ) -> i32,
+    >,
     /// Copies `n` bytes to a device from another one of this type; `queue` is of the device that they go to. NULL: copies go
     /// through CPU memory.
     pub copy_between: Option<
@@ -96,22 +123,13 @@ pub struct DeviceBackend {
     /// Writes 1 when the CPU may read and write the device's memory itself once the work on it is done. NULL: it may not.
     pub host_accessible:
         Option<unsafe extern "C" fn(ctx: *mut c_void, device_id: i64, accessible: *mut i32) -> i32>,
-    /// Writes where the memory at an address is. NULL: nobody can tell.
+    /// Writes where the memory at an address is: the CPU for memory that is not the driver's, and a type of 0 where it cannot
+    /// tell. NULL: it never can.
     pub locate:
         Option<unsafe extern "C" fn(ctx: *mut c_void, data: *const c_void, device: *mut Device) -> i32>,
     /// Text for an error number of these functions, valid until the next call on the same thread. NULL: none.
     pub error_text: Option<unsafe extern "C" fn(ctx: *mut c_void, code: i32) -> *const c_char>,
 }
-
-/// Copies `n` bytes on a queue.
-pub type CopyFunction = unsafe extern "C" fn(
-    ctx: *mut c_void,
-    device_id: i64,
-    to: *mut c_void,
-    from: *const c_void,
-    n: i64,
-    queue: *mut c_void,
-) -> i32;
 
 /// A registered table.
 #[derive(Debug)]
@@ -373,14 +391,11 @@ impl Backend for Plugin {
         Ok(answer != 0)
     }
 
-    fn check_address(&self, device: Device, data: *const c_void, report: &mut Report<'_>) -> Result<()> {
-        let Some(locate) = self.table.locate else { return Ok(()) };
+    fn locate(&self, _: Device, data: *const c_void, report: &mut Report<'_>) -> Result<Option<Device>> {
+        let Some(locate) = self.table.locate else { return Ok(None) };
         let mut found = Device { r#type: 0, id: 0 };
         // SAFETY: see the head of this block.
         self.checked(unsafe { locate(self.table.ctx, data, &mut found) }, "locate", report)?;
-        if (found.r#type, found.id) == (device.r#type, device.id) {
-            return Ok(());
-        }
-        Err(super::misplaced(device, found, data, report))
+        Ok(if found.r#type == 0 { None } else { Some(found) })
     }
 }

@@ -42,8 +42,6 @@ waits! {
     CopyArrived = "copy-arrived",
     /// The caller's thread waits for a copy to a device, because it asked to.
     CopyFinished = "copy-finished",
-    /// Between two drivers: the second copies from where the first has to have copied to.
-    HopArrived = "hop-arrived",
     /// What was enqueued before a call failed is done before what it uses is freed.
     FailedWork = "failed-work",
     /// Memory is freed after the copy that fills it.

@@ -9,9 +9,10 @@ use super::event::SharedEvent;
 use super::registry::backend_of;
 use super::sync::{Sync, SyncMode};
 use super::waits::{self, Wait};
+use super::{device_name, pending};
 use crate::abi::{DEVICE_CPU, Device};
 use crate::error::{Failed, Report, Result, Status};
-use crate::memory::{Event, Place};
+use crate::memory::{Event, Owner, Place};
 
 /// A device's queue: the caller's own, or one of the library's.
 #[derive(Clone, Copy)]
@@ -45,6 +46,18 @@ impl Work {
             _ => backend.library_queue(device, report)?,
         };
         Ok(Self { backend, device, queue, mode })
+    }
+
+    /// Work on a queue that an event is to be recorded on: the caller's or one of the library's.
+    pub(crate) fn recording(device: Device, sync: &Sync, report: &mut Report<'_>) -> Result<Self> {
+        match sync.mode(report)? {
+            SyncMode::Queue | SyncMode::Library => Self::on(device, sync, report),
+            mode => {
+                let found = if mode == SyncMode::Host { "HOST" } else { "NONE" };
+                let message = format_args!("expected QUEUE or LIBRARY to record an event on, found {found}");
+                Err(report.fail(Status::InvalidArgument, message))
+            }
+        }
     }
 
     /// Work on a queue of the library's, for a caller that said what to do about events already.
@@ -105,11 +118,6 @@ impl Work {
         self.backend.reaches(to, from)
     }
 
-    /// Whether both are of one driver.
-    pub(crate) fn is_of(&self, other: &Work) -> bool {
-        core::ptr::addr_eq(self.backend, other.backend)
-    }
-
     /// Copies `n` bytes, or none.
     ///
     /// # Safety
@@ -146,11 +154,6 @@ impl Work {
         unsafe { waits::drain(wait, self.backend, self.device, self.queue, report) }
     }
 
-    /// Whether work runs later than its call.
-    pub(crate) fn has_events(&self) -> bool {
-        self.backend.has_events()
-    }
-
     /// An event behind all that was enqueued; none where work runs at once.
     pub(crate) fn record(&self, report: &mut Report<'_>) -> Result<Option<SharedEvent>> {
         if !self.backend.has_events() {
@@ -160,10 +163,39 @@ impl Work {
         unsafe { SharedEvent::record(self.backend, self.device, self.queue, report) }.map(Some)
     }
 
+    /// As [`Work::record`], where there have to be events.
+    pub(crate) fn recorded(&self, report: &mut Report<'_>) -> Result<SharedEvent> {
+        match self.record(report)? {
+            Some(event) => Ok(event),
+            None => {
+                let (number, name) = (self.device.r#type, device_name(self.device.r#type));
+                let message =
+                    format_args!("expected a device with events, found device type {number} ({name})");
+                Err(report.fail(Status::Unsupported, message))
+            }
+        }
+    }
+
     /// Whether the CPU may read memory of the work's device by itself, once the work on it is done.
     pub(crate) fn is_host_accessible(&self, report: &mut Report<'_>) -> Result<bool> {
         self.backend.is_host_accessible(self.device, report)
     }
+}
+
+/// Keeps something until a queue has come this far; where work has no events, it is let go at once.
+///
+/// `owner` is only asked once nothing can fail any more.
+pub fn hold_until(
+    device: Device,
+    sync: &Sync,
+    owner: impl FnOnce() -> Owner,
+    report: &mut Report<'_>,
+) -> Result<()> {
+    let work = Work::recording(device, sync, report)?;
+    let slot = pending::Slot::prepare(report)?;
+    let event = work.record(report)?;
+    slot.hold(event, [owner(), Owner::NONE]);
+    Ok(())
 }
 
 /// Copies bytes of `place` into CPU memory, after its event, and waits until they are there.
@@ -190,6 +222,25 @@ pub(crate) unsafe fn read_parts<'a>(
         }
     }
     work.drain(Wait::ReadArrived, report)
+}
+
+/// Whether memory is on a device, as far as anybody can tell: where nobody can, its producer's word counts.
+pub(crate) fn is_on(device: Device, data: *const c_void, report: &mut Report<'_>) -> Result<bool> {
+    let found = backend_of(device, report)?.locate(device, data, report)?;
+    Ok(found.is_none_or(|found| found.r#type != DEVICE_CPU))
+}
+
+/// Where memory is, when that is not the device that it is said to be on.
+pub(crate) fn check_address(
+    device: Device,
+    data: *const c_void,
+    report: &mut Report<'_>,
+) -> Result<Option<Device>> {
+    if data.is_null() || device.r#type == DEVICE_CPU {
+        return Ok(None);
+    }
+    let found = backend_of(device, report)?.locate(device, data, report)?;
+    Ok(found.filter(|found| *found != device))
 }
 
 /// Whether the CPU may read memory at `place` without a copy, after waiting for its event as `sync` says.

@@ -12,6 +12,21 @@ pub fn read_i64(bytes: &[u8], at: usize) -> Option<i64> {
     bytes.get(at..)?.first_chunk().map(|b| i64::from_ne_bytes(*b))
 }
 
+/// The offset at the start of `bytes`, 4 or 8 bytes wide.
+pub fn read_offset(bytes: &[u8], width: usize) -> Option<i64> {
+    if width == size_of::<i32>() { read_i32(bytes, 0).map(i64::from) } else { read_i64(bytes, 0) }
+}
+
+/// Writes an offset of 4 or 8 bytes, which has to fit.
+pub fn write_offset(into: &mut [u8], width: usize, offset: i64) {
+    let narrow = i32::try_from(offset).unwrap_or(-1).to_ne_bytes();
+    let wide = offset.to_ne_bytes();
+    let bytes = if width == size_of::<i32>() { &narrow[..] } else { &wide[..] };
+    if let Some(into) = into.get_mut(..bytes.len()) {
+        into.copy_from_slice(bytes);
+    }
+}
+
 /// How wide an integer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {

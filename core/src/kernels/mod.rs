@@ -26,7 +26,7 @@ mod testing;
 
 pub use bits::{Bitmap, count_zeroes};
 pub use indices::Indices;
-pub use ints::{Ints, Width, read_i32, read_i64};
+pub use ints::{Ints, Width, read_i32, read_i64, read_offset, write_offset};
 pub use numbers::{Decimals, Multiple, Range};
 pub use offsets::{Ascending, ListViews, RunEnds};
 pub use rows::Check;

@@ -217,7 +217,7 @@ impl Buffer {
     }
 
     /// This reference, as an owner.
-    fn into_reference(self) -> Owner {
+    pub(crate) fn into_reference(self) -> Owner {
         let counted = &raw const self.block().counted;
         core::mem::forget(self);
         // SAFETY: the block lives, and the count of the forgotten handle is handed over.
@@ -240,7 +240,8 @@ impl Buffer {
         (handle.block().mark == mark(Kind::Buffer)).then_some(handle)
     }
 
-    fn range(&self, offset: i64, length: i64, report: &mut Report<'_>) -> Result<usize> {
+    /// Where the `length` bytes from `offset` on start, when there are so many.
+    pub(crate) fn range(&self, offset: i64, length: i64, report: &mut Report<'_>) -> Result<usize> {
         let end = offset.checked_add(length);
         let fits = end.is_some_and(|end| self.size() < 0 || end <= self.size());
         match usize::try_from(offset) {

@@ -305,17 +305,22 @@ impl Tree {
         Some(unsafe { core::slice::from_raw_parts(data.cast::<u8>().add(at), n) })
     }
 
+    /// This tree, as an owner.
+    pub(crate) fn as_owner(&self) -> Owner {
+        let reference = self.clone();
+        let counted = &raw const reference.raw().counted;
+        core::mem::forget(reference);
+        // SAFETY: the tree lives, and the count of the forgotten handle is handed over.
+        unsafe { Owner::reference(counted) }
+    }
+
     /// Who keeps buffer `k` of node `i` alive, and the address of its event: its own owner where the library knows it,
     /// else the whole tree.
     pub fn owner_of(&self, i: usize, k: usize) -> (Owner, Event) {
         // SAFETY: a node of ours that the tree shows lives as long as the tree.
         let own = self.nodes().get(i).and_then(|node| unsafe { node.own.as_ref() });
         let Some(own) = own.filter(|own| !self.raw().owned && !own.entry(k).is_null()) else {
-            let reference = self.clone();
-            let counted = &raw const reference.raw().counted;
-            core::mem::forget(reference);
-            // SAFETY: the tree lives, and the count of the forgotten handle is handed over.
-            return (unsafe { Owner::reference(counted) }, self.place().event);
+            return (self.as_owner(), self.place().event);
         };
         // SAFETY: the tree holds the live node that the entry belongs to, and the node has an entry a buffer.
         unsafe { refer_to(own.entry(k)) }
@@ -368,17 +373,18 @@ impl Tree {
         owner: impl FnOnce() -> Owner,
         report: &mut Report<'_>,
     ) -> Result<Array> {
-        Self::derive(window, None, owner, report)
+        Self::derive(window, None, window.tree().place(), owner, report)
     }
 
     /// A tree over the same buffers, with `window`'s window; `size` tells each buffer's size, -1 when it is unknown.
     pub fn with_sizes(window: &Array, size: SizeOf<'_>, report: &mut Report<'_>) -> Result<Array> {
-        Self::derive(window, Some(size), || Owner::NONE, report)
+        Self::derive(window, Some(size), window.tree().place(), || Owner::NONE, report)
     }
 
-    fn derive(
+    pub(super) fn derive(
         window: &Array,
         size: Option<SizeOf<'_>>,
+        place: Place,
         owner: impl FnOnce() -> Owner,
         report: &mut Report<'_>,
     ) -> Result<Array> {
@@ -402,7 +408,7 @@ impl Tree {
         }
         let made = Made {
             ty: base.ty().clone(),
-            place: base.place(),
+            place,
             source: Source::Shared(base.needed_below(n_sizes == 0).clone()),
             owner: owner(),
             n_buffers: base.n_buffers(),

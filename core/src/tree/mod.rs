@@ -3,10 +3,14 @@
 //!
 //! Everything that reads or writes the foreign structs' pointers is here, so that `array` is safe code.
 
+mod buffers;
+mod copies;
 mod export;
 mod extent;
+mod fetch;
 mod import;
 mod imported;
+mod placed;
 mod placement;
 mod release;
 mod rules;
@@ -15,8 +19,11 @@ mod survey;
 mod window;
 mod writer;
 
+pub(crate) use buffers::{allocate_on, buffer_at, copy_buffer, fetch_buffer};
+pub(crate) use copies::{Copied, Copies};
 pub use export::ExportedArray;
 pub(crate) use extent::{Need, need};
+pub(crate) use fetch::Fetch;
 pub use import::{Import, import};
 pub(crate) use imported::Node;
 pub use imported::Tree;

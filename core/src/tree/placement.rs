@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use crate::abi::Device;
-use crate::device::{Sync, SyncMode, has_event_handles, normalise, takes_events};
+use crate::device::{SharedEvent, Sync, SyncMode, Work, has_event_handles, normalise, takes_events};
 use crate::error::{Report, Result, Status};
 use crate::memory::{Event, EventCell, Owner};
 
@@ -78,6 +78,14 @@ impl Placement {
         self
     }
 
+    /// Adds an event of the library's own.
+    pub(crate) fn with_shared_event(self, event: Option<SharedEvent>) -> Self {
+        let Some(event) = event else { return self };
+        let (handle, context, destroy) = event.into_parts();
+        // SAFETY: the event is destroyed with its last reference, one of which the placement has.
+        unsafe { self.with_event(handle, context, Some(destroy)) }
+    }
+
     /// Adds an owner of the whole tree.
     pub fn with_owner(mut self, owner: Owner) -> Self {
         (self.owner, self.release_owner) = owner.into_parts();
@@ -111,14 +119,21 @@ impl Placement {
                 Status::InvalidArgument,
                 format_args!("expected NONE, QUEUE or LIBRARY to record an event on, found HOST"),
             )),
-            SyncMode::Queue | SyncMode::Library => Err(report.fail(
-                Status::Unsupported,
-                format_args!(
-                    "expected a backend that records events, found none for device type {}",
-                    device.r#type
-                ),
+            SyncMode::Queue | SyncMode::Library if has_event => Err(report.fail(
+                Status::InvalidArgument,
+                format_args!("expected an event or a queue to record one on, found both"),
             )),
+            SyncMode::Queue | SyncMode::Library => Ok(PlacementParts { device, has_event: true }),
         }
+    }
+
+    /// Records the event that is asked for, the last thing that may fail.
+    pub fn record(&self, report: &mut Report<'_>) -> Result<Option<SharedEvent>> {
+        if self.record_on.mode(report)? == SyncMode::None {
+            return Ok(None);
+        }
+        let device = normalise(self.device, report)?;
+        Work::recording(device, &self.record_on, report)?.recorded(report).map(Some)
     }
 
     /// Whether a tree owner is given.
@@ -126,8 +141,13 @@ impl Placement {
         self.release_owner.is_some()
     }
 
-    /// Takes the owner and the event out, so that the struct owns nothing any more.
-    pub fn take(&mut self) -> (Owner, EventCell) {
+    /// Takes the owner and the event out, so that the struct owns nothing any more. A recorded event stands in the place of
+    /// the one that it does not have.
+    pub fn take(&mut self, recorded: Option<SharedEvent>) -> (Owner, EventCell) {
+        let recorded = recorded.map(SharedEvent::into_parts);
+        if let Some((handle, context, destroy)) = recorded {
+            (self.event, self.event_ctx, self.destroy_event) = (handle, context, Some(destroy));
+        }
         let (none, shown) = (core::ptr::null_mut(), self.event());
         let event = core::mem::replace(&mut self.event, none);
         let context = core::mem::replace(&mut self.event_ctx, none);

@@ -1,0 +1,109 @@
+//! Copies between devices: arrays and buffers, whole or as far as a window shows them.
+#![forbid(unsafe_code)]
+
+mod array;
+mod buffer;
+mod moves;
+mod told;
+
+pub use array::array_to_device;
+pub use buffer::{allocate, buffer_to_device, read_buffer};
+
+use core::ffi::c_int;
+
+use crate::abi::{DEVICE_CPU, Device};
+use crate::device::{Allocator, Sync, SyncMode, Work, make_accessible};
+use crate::error::{Report, Result, Status};
+use crate::memory::{Event, Place};
+
+/// How a copy is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// What to do about unfinished work, and on whose queue to copy: one of the device that the copy goes to, or where that is the
+    /// CPU, of the one that it comes from.
+    pub sync: Sync,
+    /// Whether memory that is already reachable on the device may be handed out instead of a copy.
+    pub may_share: bool,
+    /// The caller's own allocator for memory of the device.
+    pub allocator: Option<Allocator>,
+    /// Is told how far copying has come.
+    pub progress: Option<Progress<'a>>,
+}
+
+/// Is told how many batches, rows and bytes were copied; says no with a number that is not 0.
+#[derive(Clone, Copy)]
+pub struct Progress<'a>(pub &'a dyn Fn(i64, i64, i64) -> c_int);
+
+impl core::fmt::Debug for Progress<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+impl Options<'_> {
+    /// A copy of memory without events, on a queue of the library's.
+    ///
+    /// cbindgen:ignore
+    pub const DEFAULT: Options<'static> =
+        Options { sync: Sync::NONE, may_share: false, allocator: None, progress: None };
+
+    fn tell(&self, rows: i64, bytes: usize, report: &mut Report<'_>) -> Result<()> {
+        let Some(Progress(progress)) = self.progress else { return Ok(()) };
+        let answer = progress(0, rows, i64::try_from(bytes).unwrap_or(i64::MAX));
+        if answer == 0 {
+            return Ok(());
+        }
+        let message = format_args!("expected 0 of progress, found {answer}: cancelled");
+        Err(report.fail(Status::Cancelled, message))
+    }
+}
+
+/// How bytes get from one device to another.
+enum Path {
+    /// On one queue.
+    Straight(Work),
+    /// Through CPU memory: neither driver reaches the other's memory.
+    ThroughHost,
+}
+
+/// Finds the queue for copies from `from` to `to`, and makes it wait for the event there.
+fn path(from: Place, to: Device, sync: &Sync, report: &mut Report<'_>) -> Result<Path> {
+    if sync.mode(report)? == SyncMode::None && from.event != Event::NONE {
+        let message = format_args!("expected a sync mode that waits for the memory's event, found NONE");
+        return Err(report.fail(Status::SyncRequired, message));
+    }
+    let work = if to.r#type == DEVICE_CPU {
+        Work::on(from.device, sync, report)?
+    } else {
+        let work = Work::on(to, sync, report)?;
+        if from.device.r#type != DEVICE_CPU && !work.reaches(to, from.device) {
+            return Ok(Path::ThroughHost);
+        }
+        work
+    };
+    work.after(from, report)?;
+    Ok(Path::Straight(work))
+}
+
+/// What a copy to the CPU is asked for when it is only on the way: its own queue, and whatever was said about events.
+fn sync_of_hop(sync: &Sync, report: &mut Report<'_>) -> Result<Sync> {
+    // A caller's queue is of the device that the copy goes to in the end.
+    Ok(match sync.mode(report)? {
+        SyncMode::Queue => Sync::of(SyncMode::Library),
+        mode => Sync::of(mode),
+    })
+}
+
+/// Where memory at `place` can be used as memory of `to` without a copy; this waits where the CPU is to read it.
+fn shared_place(place: Place, to: Device, sync: &Sync, report: &mut Report<'_>) -> Result<Option<Place>> {
+    use crate::abi::{DEVICE_CUDA, DEVICE_CUDA_MANAGED};
+    if place.device == to {
+        return Ok(Some(place));
+    }
+    if to.r#type == DEVICE_CPU {
+        let is_accessible = make_accessible(place, sync, report)?;
+        return Ok(is_accessible.then_some(Place { device: to, event: Event::NONE }));
+    }
+    let is_managed = place.device.r#type == DEVICE_CUDA_MANAGED && to.r#type == DEVICE_CUDA;
+    Ok((is_managed && place.device.id == to.id).then_some(Place { device: to, ..place }))
+}

@@ -1,0 +1,118 @@
+//! Single buffers on any device.
+
+use core::ffi::c_void;
+
+use super::Copies;
+use crate::abi::Device;
+use crate::device::{Allocator, Part, Route, Sync, SyncMode, Wait, Work, read_parts};
+use crate::error::{Report, Result};
+use crate::memory::{Buffer, Event, EventCell, Owner, Place};
+use crate::tree::ZEROES;
+
+/// A buffer of its own memory: it owns the memory's owner and the event.
+fn wrapped(
+    memory: crate::memory::OwnedBuffer,
+    size: usize,
+    device: Device,
+    event: Option<crate::device::SharedEvent>,
+    report: &mut Report<'_>,
+) -> Result<Buffer> {
+    let mut memory = memory;
+    let place = Place { device, event: Event::NONE };
+    let size = i64::try_from(size).unwrap_or(i64::MAX);
+    let is_handle = crate::device::has_event_handles(device.r#type);
+    let data = memory.data();
+    let parts = || {
+        let cell = event.clone().map_or(EventCell::NONE, |event| {
+            let (handle, context, destroy) = event.into_parts();
+            // SAFETY: the event is destroyed with its last reference, one of which the cell has.
+            unsafe { EventCell::new(handle, context, Some(destroy), is_handle) }
+        });
+        (memory.take_owner(), Owner::NONE, cell)
+    };
+    // SAFETY: the memory was made with room for so many bytes, on this device.
+    let made = unsafe { Buffer::with_cell(data, size, place, report, parts) };
+    drop(memory.take_owner());
+    made
+}
+
+/// A copy of the first `size` bytes, which there are.
+pub(crate) fn copy_buffer(
+    buffer: &Buffer,
+    size: usize,
+    to: Device,
+    work: Work,
+    allocator: Option<Allocator>,
+    report: &mut Report<'_>,
+) -> Result<Buffer> {
+    let mut copies = Copies::of_buffer(buffer, to, work, allocator, report)?;
+    let number = copies.room(size, report)?;
+    // SAFETY: the buffer vouches for its size.
+    unsafe { copies.copy_buffer(number, buffer.data(), size, report) }?;
+    let mut copied = copies.finish(report)?;
+    let event = copied.event.take();
+    match copied.next(to, |_| ()) {
+        Some(memory) => wrapped(memory, size, to, event, report),
+        None => Err(super::copies::internal(report)),
+    }
+}
+
+/// Zeroed memory on a device that is not the CPU.
+pub(crate) fn allocate_on(
+    device: Device,
+    size: usize,
+    sync: &Sync,
+    report: &mut Report<'_>,
+) -> Result<(Buffer, *mut c_void)> {
+    let work = Work::on(device, sync, report)?;
+    let mut memory = work.allocate(size, None, report)?;
+    let data = memory.data();
+    let whole = size_of_val(&ZEROES).max(1);
+    let mut at = 0usize;
+    let filled = loop {
+        let n = memory.size().saturating_sub(at).min(whole);
+        if n == 0 {
+            break Ok(());
+        }
+        let to = data.wrapping_byte_add(at);
+        // SAFETY: both are so long, and zeroes are there for good.
+        if let Err(failed) = unsafe { work.copy(Route::FromHost, to, ZEROES.address(), n, report) } {
+            break Err(failed);
+        }
+        at = at.saturating_add(n);
+    };
+    let is_async = matches!(work.mode(), SyncMode::Queue | SyncMode::Library);
+    let event = match filled {
+        Ok(()) if is_async => work.record(report),
+        Ok(()) => work.drain(Wait::AllocatedReady, report).map(|()| None),
+        Err(failed) => Err(failed),
+    };
+    let event = event.inspect_err(|_| {
+        let _ = work.drain(Wait::FailedWork, &mut Report::silent());
+    })?;
+    if let Some(event) = &event {
+        memory.free_after(event.clone());
+    }
+    let buffer = wrapped(memory.into_owned(size), size, device, event, report)?;
+    Ok((buffer, data))
+}
+
+/// The same memory, said to be at another place.
+pub(crate) fn buffer_at(buffer: &Buffer, place: Place, report: &mut Report<'_>) -> Result<Buffer> {
+    let whole = buffer.clone();
+    Buffer::try_new(buffer.data(), buffer.size(), place, report, || whole.into_reference())
+}
+
+/// Copies `n` bytes of a buffer from `offset` on into CPU memory of that size, and waits until they are there.
+pub(crate) fn fetch_buffer(
+    buffer: &Buffer,
+    (offset, n): (i64, i64),
+    into: &mut [u8],
+    sync: &Sync,
+    report: &mut Report<'_>,
+) -> Result<()> {
+    let at = buffer.range(offset, n, report)?;
+    let part = (!into.is_empty()).then(|| Part { from: buffer.data().wrapping_byte_add(at), into });
+    // SAFETY: the buffer vouches for its size.
+    unsafe { read_parts(buffer.place(), sync, part.into_iter(), report) }
+}
