@@ -106,7 +106,7 @@ impl Cuda {
     }
 
     /// The memory's device, as far as the driver knows it: what it does not know is the CPU's.
-    fn locate(&self, data: *const c_void, report: &mut Report<'_>) -> Result<Device> {
+    fn location(&self, data: *const c_void, report: &mut Report<'_>) -> Result<Device> {
         let driver = &self.driver;
         let mut names = [POINTER_MEMORY_TYPE, POINTER_IS_MANAGED, POINTER_DEVICE_ORDINAL];
         // As wide as any attribute is, because drivers disagree on how wide a boolean is.
@@ -389,13 +389,15 @@ impl Backend for Cuda {
         }
     }
 
-    fn check_address(&self, device: Device, data: *const c_void, report: &mut Report<'_>) -> Result<()> {
-        if data.is_null() {
-            return Ok(());
-        }
+    fn locate(
+        &self,
+        device: Device,
+        data: *const c_void,
+        report: &mut Report<'_>,
+    ) -> Result<Option<Device>> {
         let found = {
             let _scope = Scope::of_device(&self.driver, device, report)?;
-            self.locate(data, report)?
+            self.location(data, report)?
         };
         let fits = match (device.r#type, found.r#type) {
             (DEVICE_CUDA, DEVICE_CUDA) => device.id == found.id,
@@ -403,6 +405,6 @@ impl Backend for Cuda {
             (DEVICE_CUDA, DEVICE_CUDA_MANAGED) => true,
             (said, found) => said == found,
         };
-        if fits { Ok(()) } else { Err(super::misplaced(device, found, data, report)) }
+        Ok(Some(if fits { device } else { found }))
     }
 }
