@@ -212,6 +212,30 @@ class TensorOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("flags", c_uint64), ("sync", Sync)]
 
 
+class TransferOptions(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("sync", Sync),
+        ("flags", c_uint64),
+        ("ctx", c_void_p),
+        ("allocate", c_void_p),
+        ("deallocate", c_void_p),
+        ("progress", c_void_p),
+        ("depth", c_uint32),
+    ]
+
+
+# The functions of a backend, in the order of the struct.
+BACKEND = (
+    "probe", "allocate", "free", "copy_from_host", "copy_to_host", "copy_within", "copy_between", "library_queue", "drain",
+    "record", "queue_waits", "host_waits", "is_done", "destroy_event", "host_accessible", "locate", "error_text",
+)
+
+
+class DeviceBackend(Sized):
+    _fields_ = [("struct_size", c_size_t), ("ctx", c_void_p)] + [(name, c_void_p) for name in BACKEND]
+
+
 class CallbackScope(Sized):
     _fields_ = [("struct_size", c_size_t), ("alive", c_void_p), ("enter", c_void_p), ("leave", c_void_p)]
 
@@ -290,6 +314,12 @@ FUNCTIONS = {
     "bowstring_array_resolve_sizes": (c_int32, _H, POINTER(Sync), _OUT, _E),
     "bowstring_array_resolve_sizes_with": (c_int32, _H, READ, c_void_p, _OUT, _E),
     "bowstring_array_with_owner": (c_int32, _H, c_void_p, RELEASE, _OUT, _E),
+    "bowstring_array_to_device": (c_int32, _H, Device, POINTER(TransferOptions), _OUT, POINTER(c_bool), _E),
+    "bowstring_array_wait": (c_int32, _H, POINTER(Sync), _E),
+    "bowstring_array_record": (c_int32, _H, POINTER(Sync), _OUT, _E),
+    "bowstring_array_join_events": (c_int32, _H, POINTER(c_void_p), c_size_t, POINTER(Sync), _OUT, _E),
+    "bowstring_array_release_after": (c_int32, _OUT, POINTER(Sync), _E),
+    "bowstring_device_array_release_after": (c_int32, _DEVICE, POINTER(Sync), _E),
     "bowstring_array_buffer": (c_int32, _H, c_size_t, _OUT, _E),
     "bowstring_array_to_buffers": (
         c_int32, _H, POINTER(Node), c_size_t, POINTER(OwnedBuffer), c_size_t, POINTER(Placement), _E,
@@ -297,12 +327,16 @@ FUNCTIONS = {
     "bowstring_array_to_text": (c_int32, _H, c_void_p, c_size_t, _SIZE, _E),
     "bowstring_buffer_wrap": (c_int32, POINTER(OwnedBuffer), POINTER(Placement), _OUT, _E),
     "bowstring_buffer_allocate": (c_int32, Device, c_int64, POINTER(Sync), _OUT, _OUT, _E),
+    "bowstring_buffer_to_device": (c_int32, _H, Device, POINTER(TransferOptions), _OUT, POINTER(c_bool), _E),
     "bowstring_buffer_retain": (c_void_p, _H),
     "bowstring_buffer_release": (None, _H),
     "bowstring_buffer_info": (c_int32, _H, POINTER(BufferMemory), _E),
     "bowstring_buffer_slice": (c_int32, _H, c_int64, c_int64, _OUT, _E),
     "bowstring_buffer_read": (c_int32, _H, c_int64, c_void_p, c_int64, POINTER(Sync), _E),
     "bowstring_buffer_into_owned": (c_int32, _OUT, POINTER(OwnedBuffer), _E),
+    "bowstring_device_register": (c_int32, c_int32, POINTER(DeviceBackend), _E),
+    "bowstring_device_probe": (c_int32, c_int32, POINTER(c_int64), _E),
+    "bowstring_device_collect": (c_int32, Device, c_bool, _SIZE, _E),
     "bowstring_schema_validate": (c_int32, _SCHEMA, _OPTIONS, _E),
     "bowstring_device_array_validate": (c_int32, _DEVICE, _H, _OPTIONS, _E),
     "bowstring_host_array_validate": (c_int32, _HOST, _H, _OPTIONS, _E),

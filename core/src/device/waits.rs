@@ -46,6 +46,8 @@ waits! {
     FailedWork = "failed-work",
     /// Memory is freed after the copy that fills it.
     FreeAfterCopy = "free-after-copy",
+    /// Memory that its driver frees at once goes when nothing uses it any more.
+    FreeDrained = "free-drained",
     /// A new event is recorded behind the one that it replaces.
     RecordAfterEvent = "record-after-event",
     /// A new event is recorded behind each of those that it joins.

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use self::context::{Scope, context_of_memory, count, current_device, open, stream};
 use self::driver::{Address, CAPTURE_IMPLICIT, Driver, Handle, NOT_READY};
 use super::backend::{Backend, Queue, Route};
+use super::waits::{self, Wait};
 use crate::abi::{ArrowDeviceType, DEVICE_CUDA, DEVICE_CUDA_HOST, DEVICE_CUDA_MANAGED, Device};
 use crate::error::{ErrorRecord, Report, Result, Status, capture};
 use crate::memory::ALIGNMENT;
@@ -240,7 +241,7 @@ impl Backend for Cuda {
         // may still be in use is left alone.
         // SAFETY: see the head of this block.
         unsafe {
-            self.drain(device, queue, report)?;
+            waits::drain(Wait::FreeDrained, self, device, queue, report)?;
             self.free_now(device, data, report)
         }
     }
@@ -389,12 +390,7 @@ impl Backend for Cuda {
         }
     }
 
-    fn locate(
-        &self,
-        device: Device,
-        data: *const c_void,
-        report: &mut Report<'_>,
-    ) -> Result<Option<Device>> {
+    fn locate(&self, device: Device, data: *const c_void, report: &mut Report<'_>) -> Result<Option<Device>> {
         let found = {
             let _scope = Scope::of_device(&self.driver, device, report)?;
             self.location(data, report)?
