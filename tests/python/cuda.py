@@ -53,6 +53,29 @@ def allocate(size):
     return address.value
 
 
+def allocate_pinned(size):
+    """Host memory that the device may use."""
+    address = c_void_p()
+    driver("cuMemHostAlloc", byref(address), c_size_t(size), c_uint(1))
+    return address.value
+
+
+def unfinished(function):
+    """How much of the work that calls of a function enqueued has not ended."""
+    entry, count = Entry(), 0
+    for i in range(sim.library.cuda_sim_log_count()):
+        assert sim.library.cuda_sim_log_entry(c_int64(i), byref(entry)) == 0
+        count += entry.function.decode() == function and entry.result == 0 and entry.end == 0
+    return count
+
+
+class Entry(ctypes.Structure):
+    _fields_ = [
+        ("function", ctypes.c_char * 48), ("arguments", ctypes.c_char * 160), ("sequence", c_uint64), ("start", c_uint64),
+        ("end", c_uint64), ("stream", c_void_p), ("thread", c_int64), ("result", c_int), ("on_stream", c_int),
+    ]
+
+
 def free(address):
     driver("cuMemFree_v2", c_uint64(address))
 

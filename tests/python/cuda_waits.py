@@ -28,7 +28,7 @@ def late_values(owner=None):
     return stream, address, event, cuda.array_of(address, N, event=event, owner=owner)
 
 
-def work_after_event():
+def copy_after_event():
     stream, _, event, array = late_values()
     copy = cuda.to_device(array, GPU, SYNC_LIBRARY)
     time.sleep(SOON)
@@ -37,6 +37,62 @@ def work_after_event():
     call("array_wait", copy, cuda.sync(SYNC_HOST))
     assert cuda.peek(cuda.address_of(copy), 8 * N) == NEW
     cuda.release(array, copy)
+
+
+def read_after_event():
+    stream, _, _, array = late_values()
+    buffer = out("array_buffer", array, 1)
+    into = (ctypes.c_uint8 * (8 * N))()
+    with cuda.let_go_later(stream) as done:
+        call("buffer_read", buffer, 0, into, 8 * N, cuda.sync(SYNC_LIBRARY))
+        assert done.is_set(), "nobody waited"
+    assert bytes(into) == NEW
+    lib.bowstring_buffer_release(buffer)
+    cuda.release(array)
+
+
+def pinned_values():
+    """Values in pinned memory that a blocked kernel is still to write, and their array."""
+    stream, address = cuda.stream(), cuda.allocate_pinned(8 * N)
+    ctypes.memset(address, 0, 8 * N)
+    cuda.block(stream)
+    cuda.fill(stream, address, 7, 8 * N)
+    event = cuda.record(stream)
+    return stream, address, cuda.array_of(address, N, Device(CUDA_HOST, 0), event)
+
+
+def export_pinned():
+    import bowstring_ctypes as bs
+
+    stream, address, array = pinned_values()
+    raw = bs.ArrowArray()
+    with cuda.let_go_later(stream) as done:
+        call("array_export_host", array, cuda.sync(SYNC_LIBRARY), byref(raw), None)
+        assert done.is_set(), "nobody waited"
+    assert raw.buffers[1] == address
+    assert ctypes.string_at(address, 8 * N) == NEW
+    lib.bowstring_host_array_release(byref(raw))
+    cuda.release(array)
+
+
+def access_after_event():
+    export_pinned()
+
+
+def access_arrived():
+    export_pinned()
+
+
+def wait_after_event():
+    stream, address, _, array = late_values()
+    other = cuda.stream()
+    call("array_wait", array, cuda.sync(SYNC_QUEUE, other))
+    cuda.fill(other, address, 9, 8 * N)
+    time.sleep(SOON)
+    cuda.unblock(stream)
+    cuda.wait_idle()
+    assert cuda.peek(address, 8 * N) == b"\x09" * (8 * N), "the queue did not wait"
+    cuda.release(array)
 
 
 def host_after_event():
@@ -78,7 +134,7 @@ def copy_finished():
     cuda.release(array, copy)
 
 
-def failed_work():
+def failed_copy():
     # Two buffers come to memory of the caller's; the second copy fails when the first is still under way.
     address = cuda.allocate(8 * N)
     cuda.poke(address, NEW)
@@ -116,6 +172,43 @@ def failed_work():
         assert ctypes.string_at(data, size) == b"\x55" * size, "freed memory was written to"
     lib.bowstring_type_release(kind)
     cuda.release(array)
+
+
+def failed_read():
+    # Two numbers are read; the second copy fails when the first is still under way.
+    import bowstring_ctypes as bs
+
+    offsets = cuda.allocate(64)
+    kind = out("type_parse", b"struct<a: utf8, b: utf8>")
+    nodes = (bs.Node * 3)(bs.Node(3, 0, 0, 1), bs.Node(3, 0, 0, 3), bs.Node(3, 0, 0, 3))
+    none, text = (), ((offsets, 16), (offsets, -1))
+    buffers = (bs.OwnedBuffer * 7)(*[bs.OwnedBuffer(*one) for one in (none, none, *text, none, *text)])
+    placement, raw = bs.Placement(device=GPU), bs.ArrowDeviceArray()
+    call("device_array_from_buffers", kind, nodes, 3, buffers, 7, byref(placement), byref(raw))
+    array = out("array_import_typed", byref(raw), kind)
+    assert sim.library.cuda_sim_fail(b"cuMemcpyDtoHAsync_v2", ctypes.c_int64(2), 719, 0) == 0
+    try:
+        lib.bowstring_array_release(out("array_resolve_sizes", array, cuda.sync(SYNC_NONE)))
+        raise AssertionError("the second read should have failed")
+    except BowstringError as error:
+        assert error.native_code == 719, error
+    assert cuda.unfinished("cuMemcpyDtoHAsync_v2") == 0, "a read was still under way"
+    lib.bowstring_type_release(kind)
+    cuda.release(array)
+
+
+def failed_allocation():
+    stream = cuda.stream()
+    cuda.block(stream)
+    assert sim.library.cuda_sim_fail(b"cuMemcpyHtoDAsync_v2", ctypes.c_int64(2), 719, 0) == 0
+    buffer, data = c_void_p(), c_void_p()
+    with cuda.let_go_later(stream) as done:
+        try:
+            call("buffer_allocate", GPU, 8 * N, cuda.sync(SYNC_QUEUE, stream), byref(buffer), byref(data))
+            raise AssertionError("zeroing should have failed")
+        except BowstringError as error:
+            assert error.native_code == 719, error
+        assert done.is_set(), "the memory was freed while it was being zeroed"
 
 
 def free_after_copy():
@@ -259,18 +352,22 @@ def two_columns(kind, address):
 SCENARIOS = {
     one.__name__.replace("_", "-"): one
     for one in (
-        work_after_event, host_after_event, read_arrived, copy_arrived, copy_finished, failed_work, free_after_copy,
-        free_drained, record_after_event, join_after_events, pending_done, pending_oldest, collect_blocks, allocated_ready,
+        copy_after_event, read_after_event, access_after_event, access_arrived, wait_after_event, host_after_event,
+        read_arrived, copy_arrived, copy_finished, failed_read, failed_copy, failed_allocation, free_after_copy, free_drained, record_after_event, join_after_events, pending_done, pending_oldest, collect_blocks, allocated_ready,
     )
 }
 
 
 def main(name):
     with cuda.Context():
-        SCENARIOS[name]()
-        cuda.wait_idle()
-        call("device_collect", GPU, True, None)
-        cuda.no_faults()
+        try:
+            SCENARIOS[name]()
+            cuda.wait_idle()
+            call("device_collect", GPU, True, None)
+            cuda.no_faults()
+        except AssertionError as failure:
+            # Told apart from everything else that may go wrong.
+            sys.exit(f"the scenario {name} failed: {failure}")
 
 
 if __name__ == "__main__":

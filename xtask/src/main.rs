@@ -29,6 +29,7 @@ mod junit;
 mod layers;
 mod libtest;
 mod moved_prefix;
+mod mutants;
 mod newer_version;
 mod packaging;
 mod parts;
@@ -59,6 +60,7 @@ cargo xtask COMMAND
   bench validate [--rounds N] validation beside nanoarrow, Arrow C++ and arrow-rs, as a table
   bench --gate                instructions and allocations against benches/gates.txt
   interop libcudf             the cuDF profiles against the real libcudf; installs about 0.7 GB, needs no GPU
+  mutants                     the device code without each of its waits in turn, on the simulated driver
   fuzz [TARGET] [--minutes N] the fuzzer with AddressSanitizer, 10 minutes a target
   cuda-sim                    build the simulated CUDA driver's variants, and tell where they are
   setup                       install the tools and packages that the tests need, below target/tools
@@ -109,6 +111,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ["abi"] => only(&workspace, "abi"),
         ["abi", "--write"] => abi::rewrite(&workspace).map(|()| true),
         ["capi"] => capi::run(workspace),
+        ["mutants"] => mutants::run(workspace),
         ["interop", "libcudf"] => interop::libcudf(workspace),
         ["test", rest @ ..] => test(&workspace, rest),
         _ => Err(USAGE.to_owned()),

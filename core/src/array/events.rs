@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use crate::device::{Sync, SyncMode, Work, hold_until};
+use crate::device::{Sync, SyncMode, Wait, Work, hold_until};
 use crate::error::{Report, Result, Status};
 use crate::memory::{Event, Place};
 use crate::tree::Array;
@@ -19,7 +19,7 @@ impl Array {
         if place.event == Event::NONE {
             return Ok(());
         }
-        Work::on(place.device, sync, report)?.after(place, report)
+        Work::on(place.device, sync, report)?.after(Wait::WaitAfterEvent, place, report)
     }
 
     /// The same array under a new event, which is done when the queue has come this far; the queue waits for the old one first.
@@ -31,14 +31,14 @@ impl Array {
     pub fn join_events(&self, events: &[*mut c_void], sync: &Sync, report: &mut Report<'_>) -> Result<Array> {
         let place = self.tree().place();
         let work = Work::recording(place.device, sync, report)?;
-        work.replaces(place, report)?;
+        work.after(Wait::RecordAfterEvent, place, report)?;
         for (i, event) in events.iter().enumerate() {
             if event.is_null() {
                 let message = format_args!("expected an event, found NULL at {i}");
                 return Err(report.fail(Status::InvalidArgument, message));
             }
             let event = Event { address: *event, identity: *event };
-            work.joins(Place { event, ..place }, report)?;
+            work.after(Wait::JoinAfterEvents, Place { event, ..place }, report)?;
         }
         let event = work.recorded(report)?;
         self.under(event, report)

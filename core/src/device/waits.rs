@@ -32,18 +32,30 @@ macro_rules! waits {
 }
 
 waits! {
-    /// A queue waits for the event of memory that it is to work on.
-    WorkAfterEvent = "work-after-event",
+    /// A queue waits for the source's event before it copies.
+    CopyAfterEvent = "copy-after-event",
+    /// A queue waits for the event of memory before it reads it for the CPU.
+    ReadAfterEvent = "read-after-event",
+    /// A queue waits for the event of memory that the CPU will then use itself.
+    AccessAfterEvent = "access-after-event",
+    /// A caller's queue waits for an array's event because it was asked to.
+    WaitAfterEvent = "wait-after-event",
     /// The caller's thread waits for the event of memory, because it asked to, or because the event is another driver's.
     HostAfterEvent = "host-after-event",
     /// The caller's thread waits for bytes that were copied for it to read.
     ReadArrived = "read-arrived",
+    /// The caller's thread waits until it may use memory itself.
+    AccessArrived = "access-arrived",
     /// The caller's thread waits for a copy to the CPU.
     CopyArrived = "copy-arrived",
     /// The caller's thread waits for a copy to a device, because it asked to.
     CopyFinished = "copy-finished",
-    /// What was enqueued before a call failed is done before what it uses is freed.
-    FailedWork = "failed-work",
+    /// When a read fails, those that were enqueued before are done before what they write to is freed.
+    FailedRead = "failed-read",
+    /// When a copy fails, those that were enqueued before are done before what they use is freed.
+    FailedCopy = "failed-copy",
+    /// When zeroing new memory fails, what was enqueued before is done before the memory is freed.
+    FailedAllocation = "failed-allocation",
     /// Memory is freed after the copy that fills it.
     FreeAfterCopy = "free-after-copy",
     /// Memory that its driver frees at once goes when nothing uses it any more.

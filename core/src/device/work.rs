@@ -77,22 +77,8 @@ impl Work {
         self.mode
     }
 
-    /// Lets what follows run after the event of `place`.
-    pub(crate) fn after(&self, place: Place, report: &mut Report<'_>) -> Result<()> {
-        self.after_as(Wait::WorkAfterEvent, place, report)
-    }
-
-    /// As [`Work::after`], before a new event is recorded in the place of the old one.
-    pub(crate) fn replaces(&self, place: Place, report: &mut Report<'_>) -> Result<()> {
-        self.after_as(Wait::RecordAfterEvent, place, report)
-    }
-
-    /// As [`Work::after`], before one event is recorded for several.
-    pub(crate) fn joins(&self, place: Place, report: &mut Report<'_>) -> Result<()> {
-        self.after_as(Wait::JoinAfterEvents, place, report)
-    }
-
-    fn after_as(&self, wait: Wait, place: Place, report: &mut Report<'_>) -> Result<()> {
+    /// Lets what follows run after the event of `place`. `wait` names what for.
+    pub(crate) fn after(&self, wait: Wait, place: Place, report: &mut Report<'_>) -> Result<()> {
         if place.event == Event::NONE {
             return Ok(());
         }
@@ -212,12 +198,12 @@ pub(crate) unsafe fn read_parts<'a>(
         return Err(sync_required(report));
     }
     let work = Work::on(place.device, sync, report)?;
-    work.after(place, report)?;
+    work.after(Wait::ReadAfterEvent, place, report)?;
     for Part { from, into } in parts {
         // SAFETY: as the caller promises; all that was enqueued is done before this returns.
         let copied = unsafe { work.copy(Route::ToHost, into.as_mut_ptr().cast(), from, into.len(), report) };
         if let Err(failed) = copied {
-            let _ = work.drain(Wait::FailedWork, &mut Report::silent());
+            let _ = work.drain(Wait::FailedRead, &mut Report::silent());
             return Err(failed);
         }
     }
@@ -259,8 +245,8 @@ pub(crate) fn make_accessible(place: Place, sync: &Sync, report: &mut Report<'_>
         return Ok(false);
     }
     if place.event != Event::NONE {
-        work.after(place, report)?;
-        work.drain(Wait::ReadArrived, report)?;
+        work.after(Wait::AccessAfterEvent, place, report)?;
+        work.drain(Wait::AccessArrived, report)?;
     }
     Ok(true)
 }

@@ -12,7 +12,7 @@ pub use buffer::{allocate, buffer_to_device, read_buffer};
 use core::ffi::c_int;
 
 use crate::abi::{DEVICE_CPU, Device};
-use crate::device::{Allocator, Sync, SyncMode, Work, make_accessible};
+use crate::device::{Allocator, Sync, SyncMode, Wait, Work, make_accessible};
 use crate::error::{Report, Result, Status};
 use crate::memory::{Event, Place};
 
@@ -81,7 +81,7 @@ fn path(from: Place, to: Device, sync: &Sync, report: &mut Report<'_>) -> Result
         }
         work
     };
-    work.after(from, report)?;
+    work.after(Wait::CopyAfterEvent, from, report)?;
     Ok(Path::Straight(work))
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn allocate_on(
         Err(failed) => Err(failed),
     };
     let event = event.inspect_err(|_| {
-        let _ = work.drain(Wait::FailedWork, &mut Report::silent());
+        let _ = work.drain(Wait::FailedAllocation, &mut Report::silent());
     })?;
     if let Some(event) = &event {
         memory.free_after(event.clone());

@@ -213,7 +213,7 @@ impl<'a> Copies<'a> {
 impl Drop for Copies<'_> {
     fn drop(&mut self) {
         if self.is_running {
-            let _ = self.work.drain(Wait::FailedWork, &mut Report::silent());
+            let _ = self.work.drain(Wait::FailedCopy, &mut Report::silent());
         }
     }
 }
