@@ -128,10 +128,16 @@ static void what_ends_a_capture(void) {
   OK(cuMemFree_v2(memory));
 }
 
+static CUstreamCaptureMode other_mode;
+
 static void *of_another_thread(void *answer) {
-  OK(cuCtxPushCurrent_v2(contexts[0]));
+  CUstreamCaptureMode mode = other_mode;
+  OK(cuThreadExchangeStreamCaptureMode(&mode));
+  IS(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
   *(CUresult *)answer = cuEventQuery(outside);
-  OK(cuCtxPopCurrent_v2(NULL));
+  mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  OK(cuThreadExchangeStreamCaptureMode(&mode));
+  IS(mode, other_mode);
   return NULL;
 }
 
@@ -154,6 +160,24 @@ static void modes(void) {
   OK(cuStreamEndCapture(stream, &graph));
   OK(cuGraphDestroy(graph));
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  /* A thread may say that it is not concerned, and the one that captures as well. */
+  other_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  in_thread(of_another_thread, &answer);
+  OK(answer);
+  other_mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+  in_thread(of_another_thread, &answer);
+  OK(answer);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  OK(cuThreadExchangeStreamCaptureMode(&mode));
+  OK(cuEventQuery(outside));
+  cuda_sim_counts counts;
+  cuda_sim_live(&counts);
+  IS(counts.mode_here, CU_STREAM_CAPTURE_MODE_RELAXED);
+  OK(cuThreadExchangeStreamCaptureMode(&mode));
+  mode = 3;
+  FAILS(cuThreadExchangeStreamCaptureMode(&mode), CUDA_ERROR_INVALID_VALUE);
+  IS(cuda_sim_captures_invalidated(), 0);
+  other_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   in_thread(of_another_thread, &answer);
   FAILS(answer, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   FAILS(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
