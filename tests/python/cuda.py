@@ -7,18 +7,17 @@ import ctypes
 import threading
 import time
 from contextlib import contextmanager
-from ctypes import POINTER, byref, c_bool, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_bool, c_uint64, c_void_p
 
 import cuda_sim
 
-sim = cuda_sim.load()
+sim = cuda_sim.Sim()
 
 import bowstring_ctypes as bs  # noqa: E402: the driver comes first
 from bowstring_ctypes import Device, OwnedBuffer, Placement, Sync, TransferOptions, call, lib, out  # noqa: E402
 
 CUDA, CUDA_HOST, CUDA_MANAGED = 2, 3, 13
 CPU = Device(1, -1)
-CAPTURE_RELAXED = 2
 
 
 def driver(function, *arguments):
@@ -31,9 +30,9 @@ class Context:
     """A device's primary context, made current for a block."""
 
     def __init__(self, ordinal=0):
-        driver("cuInit", c_uint(0))
+        driver("cuInit", 0)
         self.handle = c_void_p()
-        driver("cuDevicePrimaryCtxRetain", byref(self.handle), c_int(ordinal))
+        driver("cuDevicePrimaryCtxRetain", byref(self.handle), ordinal)
 
     def __enter__(self):
         driver("cuCtxPushCurrent_v2", self.handle)
@@ -43,91 +42,60 @@ class Context:
         driver("cuCtxPopCurrent_v2", byref(c_void_p()))
 
     def release(self):
-        driver("cuDevicePrimaryCtxRelease_v2", c_int(0))
+        driver("cuDevicePrimaryCtxRelease_v2", 0)
 
 
 def allocate(size):
     """Device memory in the current context."""
     address = c_uint64()
-    driver("cuMemAlloc_v2", byref(address), c_size_t(size))
+    driver("cuMemAlloc_v2", byref(address), size)
     return address.value
 
 
 def allocate_pinned(size):
     """Host memory that the device may use."""
     address = c_void_p()
-    driver("cuMemHostAlloc", byref(address), c_size_t(size), c_uint(1))
+    driver("cuMemHostAlloc", byref(address), size, 1)
     return address.value
 
 
 def unfinished(function):
     """How much of the work that calls of a function enqueued has not ended."""
-    entry, count = Entry(), 0
-    for i in range(sim.library.cuda_sim_log_count()):
-        assert sim.library.cuda_sim_log_entry(c_int64(i), byref(entry)) == 0
-        count += entry.function.decode() == function and entry.result == 0 and entry.end == 0
-    return count
-
-
-class Entry(ctypes.Structure):
-    _fields_ = [
-        ("function", ctypes.c_char * 48), ("arguments", ctypes.c_char * 160), ("sequence", c_uint64), ("start", c_uint64),
-        ("end", c_uint64), ("stream", c_void_p), ("thread", c_int64), ("result", c_int), ("on_stream", c_int),
-    ]
+    return sum(entry.result == 0 and entry.end == 0 for entry in sim.log(function))
 
 
 def free(address):
-    driver("cuMemFree_v2", c_uint64(address))
+    driver("cuMemFree_v2", address)
 
 
 def stream():
     """A stream that waits for nobody else's work."""
     handle = c_void_p()
-    driver("cuStreamCreate", byref(handle), c_uint(1))
+    driver("cuStreamCreate", byref(handle), 1)
     return handle.value
 
 
 def record(on):
     """A new event on a stream."""
     event = c_void_p()
-    driver("cuEventCreate", byref(event), c_uint(2))
-    driver("cuEventRecord", event, c_void_p(on))
+    driver("cuEventCreate", byref(event), 2)
+    driver("cuEventRecord", event, on)
     return event.value
 
 
 def is_done(event):
-    code = sim.library.cuEventQuery(c_void_p(event))
+    code = sim.library.cuEventQuery(event)
     assert code in (0, 600), f"cuEventQuery returned {code}"
     return code == 0
 
 
-def peek(address, size):
-    """Bytes of device memory, past the streams."""
-    bytes_ = (ctypes.c_uint8 * size)()
-    assert sim.library.cuda_sim_peek(c_uint64(address), bytes_, c_size_t(size)) == 0
-    return bytes(bytes_)
-
-
-def poke(address, data):
-    assert sim.library.cuda_sim_poke(c_uint64(address), data, c_size_t(len(data))) == 0
-
-
-def fill(on, address, byte, size):
-    """A kernel that writes."""
-    assert sim.library.cuda_sim_enqueue_fill(c_void_p(on), c_uint64(address), c_int(byte), c_size_t(size)) == 0
-
-
 def block(on):
     """A kernel that runs until `unblock`."""
-    assert sim.library.cuda_sim_block(c_void_p(on)) == 0
+    assert sim.library.cuda_sim_block(on) == 0
 
 
 def unblock(on):
-    assert sim.library.cuda_sim_unblock(c_void_p(on)) == 0
-
-
-def wait_idle():
-    assert sim.library.cuda_sim_wait_idle(c_int(20000)) == 0
+    assert sim.library.cuda_sim_unblock(on) == 0
 
 
 @contextmanager
@@ -148,8 +116,7 @@ def let_go_later(on, seconds=0.1):
 
 def no_faults():
     """Nothing was done that the real driver would punish some day."""
-    faults = sim.library.cuda_sim_faults()
-    assert faults == 0, sim.library.cuda_sim_fault_text(c_int64(0)).decode()
+    assert sim.faults() == []
 
 
 class Owner:

@@ -21,9 +21,9 @@ SOON = 0.15
 def late_values(owner=None):
     """Values that a blocked kernel is still to write, and their array under the kernel's event."""
     stream, address = cuda.stream(), cuda.allocate(8 * N)
-    cuda.poke(address, OLD)
+    sim.poke(address, OLD)
     cuda.block(stream)
-    cuda.fill(stream, address, 7, 8 * N)
+    sim.enqueue_fill(stream, address, 7, 8 * N)
     event = cuda.record(stream)
     return stream, address, event, cuda.array_of(address, N, event=event, owner=owner)
 
@@ -35,7 +35,7 @@ def copy_after_event():
     assert not cuda.is_done(cuda.event_of(copy)), "the copy did not wait"
     cuda.unblock(stream)
     call("array_wait", copy, cuda.sync(SYNC_HOST))
-    assert cuda.peek(cuda.address_of(copy), 8 * N) == NEW
+    assert sim.peek(cuda.address_of(copy), 8 * N) == NEW
     cuda.release(array, copy)
 
 
@@ -56,7 +56,7 @@ def pinned_values():
     stream, address = cuda.stream(), cuda.allocate_pinned(8 * N)
     ctypes.memset(address, 0, 8 * N)
     cuda.block(stream)
-    cuda.fill(stream, address, 7, 8 * N)
+    sim.enqueue_fill(stream, address, 7, 8 * N)
     event = cuda.record(stream)
     return stream, address, cuda.array_of(address, N, Device(CUDA_HOST, 0), event)
 
@@ -87,11 +87,11 @@ def wait_after_event():
     stream, address, _, array = late_values()
     other = cuda.stream()
     call("array_wait", array, cuda.sync(SYNC_QUEUE, other))
-    cuda.fill(other, address, 9, 8 * N)
+    sim.enqueue_fill(other, address, 9, 8 * N)
     time.sleep(SOON)
     cuda.unblock(stream)
-    cuda.wait_idle()
-    assert cuda.peek(address, 8 * N) == b"\x09" * (8 * N), "the queue did not wait"
+    sim.wait_idle()
+    assert sim.peek(address, 8 * N) == b"\x09" * (8 * N), "the queue did not wait"
     cuda.release(array)
 
 
@@ -100,13 +100,13 @@ def host_after_event():
     with cuda.let_go_later(stream) as done:
         call("array_wait", array, cuda.sync(SYNC_HOST))
         assert done.is_set(), "nobody waited"
-        assert cuda.peek(address, 8 * N) == NEW
+        assert sim.peek(address, 8 * N) == NEW
     cuda.release(array)
 
 
 def read_arrived():
     address = cuda.allocate(8 * N)
-    cuda.poke(address, NEW)
+    sim.poke(address, NEW)
     array = cuda.array_of(address, N)
     buffer = out("array_buffer", array, 1)
     into = (ctypes.c_uint8 * (8 * N))()
@@ -118,7 +118,7 @@ def read_arrived():
 
 def copy_arrived():
     address = cuda.allocate(8 * N)
-    cuda.poke(address, NEW)
+    sim.poke(address, NEW)
     array = cuda.array_of(address, N)
     copy = cuda.to_device(array, CPU)
     assert ctypes.string_at(cuda.address_of(copy), 8 * N) == NEW
@@ -130,14 +130,14 @@ def copy_finished():
     array = cuda.array_of(ctypes.addressof(values), N, device=CPU)
     copy = cuda.to_device(array, GPU, SYNC_HOST)
     assert cuda.event_of(copy) is None
-    assert cuda.peek(cuda.address_of(copy), 8 * N) == NEW
+    assert sim.peek(cuda.address_of(copy), 8 * N) == NEW
     cuda.release(array, copy)
 
 
 def failed_copy():
     # Two buffers come to memory of the caller's; the second copy fails when the first is still under way.
     address = cuda.allocate(8 * N)
-    cuda.poke(address, NEW)
+    sim.poke(address, NEW)
     kind = out("type_parse", b"struct<a: int64, b: int64>")
     array = two_columns(kind, address)
     given, taken = {}, []
@@ -160,14 +160,14 @@ def failed_copy():
         "allocate": ctypes.cast(own_allocate, c_void_p).value,
         "deallocate": ctypes.cast(own_deallocate, c_void_p).value,
     }
-    assert sim.library.cuda_sim_fail(b"cuMemcpyDtoHAsync_v2", ctypes.c_int64(2), 719, 0) == 0
+    sim.fail("cuMemcpyDtoHAsync_v2", 719, nth=2)
     try:
         cuda.to_device(array, CPU, **asked)
         raise AssertionError("the second copy should have failed")
     except BowstringError as error:
         assert error.native_code == 719, error
     assert sorted(taken) == sorted(given) and len(taken) == 2
-    cuda.wait_idle()
+    sim.wait_idle()
     for data, size in given.items():
         assert ctypes.string_at(data, size) == b"\x55" * size, "freed memory was written to"
     lib.bowstring_type_release(kind)
@@ -186,7 +186,7 @@ def failed_read():
     placement, raw = bs.Placement(device=GPU), bs.ArrowDeviceArray()
     call("device_array_from_buffers", kind, nodes, 3, buffers, 7, byref(placement), byref(raw))
     array = out("array_import_typed", byref(raw), kind)
-    assert sim.library.cuda_sim_fail(b"cuMemcpyDtoHAsync_v2", ctypes.c_int64(2), 719, 0) == 0
+    sim.fail("cuMemcpyDtoHAsync_v2", 719, nth=2)
     try:
         lib.bowstring_array_release(out("array_resolve_sizes", array, cuda.sync(SYNC_NONE)))
         raise AssertionError("the second read should have failed")
@@ -200,7 +200,7 @@ def failed_read():
 def failed_allocation():
     stream = cuda.stream()
     cuda.block(stream)
-    assert sim.library.cuda_sim_fail(b"cuMemcpyHtoDAsync_v2", ctypes.c_int64(2), 719, 0) == 0
+    sim.fail("cuMemcpyHtoDAsync_v2", 719, nth=2)
     buffer, data = c_void_p(), c_void_p()
     with cuda.let_go_later(stream) as done:
         try:
@@ -227,7 +227,7 @@ def free_after_copy():
 def free_drained():
     # Pinned memory goes at once, so whoever frees it waits for the copy into it.
     stream, address = cuda.stream(), cuda.allocate(8 * N)
-    cuda.poke(address, NEW)
+    sim.poke(address, NEW)
     array = cuda.array_of(address, N)
     cuda.block(stream)
     copy = cuda.to_device(array, Device(CUDA_HOST, 0), SYNC_QUEUE, stream)
@@ -279,7 +279,7 @@ def pending_done():
     call("device_collect", GPU, False, byref(left))
     assert (left.value, owner.count) == (1, 0), "the array was let go while it was in use"
     cuda.unblock(stream)
-    cuda.wait_idle()
+    sim.wait_idle()
     call("device_collect", GPU, False, byref(left))
     assert (left.value, owner.count) == (0, 1)
 
@@ -305,7 +305,7 @@ def pending_oldest():
         done[0] = free
         release_one()
         assert let_go[0].count == 1 and early == [False], "the oldest was not waited for"
-    cuda.wait_idle()
+    sim.wait_idle()
     call("device_collect", GPU, True, None)
     assert all(owner.count == 1 for owner in let_go)
 
@@ -325,9 +325,9 @@ def allocated_ready():
     buffer, data = c_void_p(), c_void_p()
     call("buffer_allocate", GPU, 8 * N, cuda.sync(SYNC_HOST), byref(buffer), byref(data))
     stream = cuda.stream()
-    cuda.fill(stream, data.value, 7, 8 * N)
-    cuda.wait_idle()
-    assert cuda.peek(data.value, 8 * N) == NEW, "the memory was zeroed after it was handed out"
+    sim.enqueue_fill(stream, data.value, 7, 8 * N)
+    sim.wait_idle()
+    assert sim.peek(data.value, 8 * N) == NEW, "the memory was zeroed after it was handed out"
     lib.bowstring_buffer_release(buffer)
 
 
@@ -362,7 +362,7 @@ def main(name):
     with cuda.Context():
         try:
             SCENARIOS[name]()
-            cuda.wait_idle()
+            sim.wait_idle()
             call("device_collect", GPU, True, None)
             cuda.no_faults()
         except AssertionError as failure:
