@@ -207,7 +207,10 @@ pub(crate) unsafe fn read_parts<'a>(
             return Err(failed);
         }
     }
-    work.drain(Wait::ReadArrived, report)
+    // What was enqueued writes to the caller's memory, and so is given a second chance to end first.
+    work.drain(Wait::ReadArrived, report).inspect_err(|_| {
+        let _ = work.drain(Wait::FailedRead, &mut Report::silent());
+    })
 }
 
 /// Whether memory is on a device, as far as anybody can tell: where nobody can, its producer's word counts.
