@@ -2,6 +2,8 @@
 
 mod context;
 mod driver;
+#[cfg(all(test, unix))]
+mod tests;
 
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
