@@ -5,12 +5,15 @@ use crate::error::{ErrorRecord, Report, Result, capture};
 
 const MODE: &str = "cuThreadExchangeStreamCaptureMode";
 
+/// Whether a call of a run ends the event that the run recorded, of which nobody is told.
+fn is_end(calls: &[String], i: usize) -> bool {
+    calls[..i].iter().any(|name| name == "cuEventRecord")
+}
+
 /// Whether a call of a run may fail without the function failing, each for a reason that stands where it is made.
 fn is_tolerated(calls: &[String], i: usize) -> bool {
-    // The end of an event, of which nobody is told.
-    let is_end = calls[..i].iter().any(|name| name == "cuEventRecord");
     match calls[i].as_str() {
-        _ if is_end => true,
+        _ if is_end(calls, i) => true,
         // What puts back what was there before.
         "cuCtxPopCurrent_v2" => true,
         MODE => calls[..i].iter().filter(|name| *name == MODE).count() % 2 == 1,
@@ -40,6 +43,7 @@ fn with_runs(sim: &Sim, cuda: &dyn Backend, device: Device, each: &mut dyn FnMut
     };
     // SAFETY: queue, event and memory are the driver's and live, here and below.
     let check = |report: &mut Report<'_>| unsafe { cuda.check_queue(device, queue, report) };
+    // SAFETY: see above.
     let default = |report: &mut Report<'_>| unsafe { cuda.check_queue(device, null_mut(), report) };
     let round = |report: &mut Report<'_>| {
         // SAFETY: see above.
@@ -139,7 +143,7 @@ fn each_call_fails() {
                             } else {
                                 expect_failed(outcome, called, run.0, i64::from(code));
                             }
-                            tidy(sim, called, before);
+                            tidy(sim, called, is_end(&calls, i), before);
                             assert_eq!(sim.current(), context, "{}: {called}", run.0);
                             sim.wait_idle();
                             assert_eq!(sim.live(), before, "{}: {called} failing with {code}", run.0);
@@ -154,7 +158,7 @@ fn each_call_fails() {
 }
 
 /// Lets go what a driver cannot let go that fails at just that.
-fn tidy(sim: &Sim, failed: &str, before: Counts) {
+fn tidy(sim: &Sim, failed: &str, is_end: bool, before: Counts) {
     if failed == MODE {
         let exchange: unsafe extern "C" fn(*mut i32) -> i32 =
             sim.function(c"cuThreadExchangeStreamCaptureMode");
@@ -164,17 +168,15 @@ fn tidy(sim: &Sim, failed: &str, before: Counts) {
     if failed == "cuCtxPopCurrent_v2" && sim.live().pushed_here > before.pushed_here {
         sim.pop();
     }
-    if sim.live().events > before.events {
+    if is_end && sim.live().events > before.events {
         let log = sim.log();
         let (_, arguments) = log.iter().rev().find(|(name, _)| name == "cuEventRecord").unwrap();
         let text = arguments.rsplit_once("event=0x").unwrap().1;
         let digits: String = text.chars().take_while(char::is_ascii_hexdigit).collect();
         let event = core::ptr::with_exposed_provenance_mut(usize::from_str_radix(&digits, 16).unwrap());
+        let destroy: unsafe extern "C" fn(*mut c_void) -> i32 = sim.function(c"cuEventDestroy_v2");
         // SAFETY: the event is the driver's, and nobody has it.
-        assert_eq!(
-            unsafe { sim.function::<unsafe extern "C" fn(*mut c_void) -> i32>(c"cuEventDestroy_v2")(event) },
-            0
-        );
+        assert_eq!(unsafe { destroy(event) }, 0);
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! `BOWSTRING_CUDA_SIM` names the folder with the simulated driver's variants.
 
+#![cfg(unix)]
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_types,
@@ -83,6 +84,12 @@ fn memory_goes_there_and_back() {
         round_trips(sim);
         assert_eq!(sim.calls(c"cuMemAlloc_v2"), 0);
         assert_eq!((sim.calls(c"cuMemAllocAsync"), sim.calls(c"cuMemFreeAsync")), (4, 4));
+        let log = sim.log();
+        // Pinned for every device and mapped for it; managed for every stream.
+        for (function, flags) in [("cuMemHostAlloc", " flags=3"), ("cuMemAllocManaged", " flags=1")] {
+            let (_, arguments) = log.iter().find(|(name, _)| name == function).unwrap();
+            assert!(arguments.contains(flags), "{function}: {arguments}");
+        }
     });
 }
 
@@ -337,12 +344,13 @@ fn ids() {
 
 #[test]
 fn threads_open_a_device_once() {
-    alone(concat!(module_path!(), "::threads_open_a_device_once"), "full", "", |sim| {
-        let barrier = std::sync::Barrier::new(8);
+    alone(concat!(module_path!(), "::threads_open_a_device_once"), "full", "devices=8", |sim| {
+        let barrier = std::sync::Barrier::new(64);
         std::thread::scope(|scope| {
             let run = |id| {
                 barrier.wait();
                 let cuda = ok(super::backend);
+                barrier.wait();
                 let device = cuda_device(id);
                 let queue = library_queue(cuda, device);
                 assert_eq!(
@@ -350,12 +358,12 @@ fn threads_open_a_device_once() {
                     pattern(99)
                 );
             };
-            for i in 0..8 {
-                scope.spawn(move || run(i % 2));
+            for i in 0..64 {
+                scope.spawn(move || run(i % 8));
             }
         });
         let live = sim.live();
-        assert_eq!((sim.calls(c"cuInit"), live.streams, live.primary_retains, live.pushed), (1, 2, 2, 0));
+        assert_eq!((sim.calls(c"cuInit"), live.streams, live.primary_retains, live.pushed), (1, 8, 8, 0));
         sim.no_faults();
     });
 }

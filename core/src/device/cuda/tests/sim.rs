@@ -124,12 +124,6 @@ impl Sim {
         cuda
     }
 
-    pub fn configure(&self, key: &CStr, value: i64) {
-        let f: unsafe extern "C" fn(*const c_char, i64) -> c_int = self.function(c"cuda_sim_configure");
-        // SAFETY: the key is a string.
-        assert_eq!(unsafe { f(key.as_ptr(), value) }, 0);
-    }
-
     pub fn live(&self) -> Counts {
         let mut counts = Counts::default();
         let f: unsafe extern "C" fn(*mut Counts) = self.function(c"cuda_sim_live");
@@ -211,11 +205,9 @@ impl Sim {
     }
 
     pub fn wait_idle(&self) {
+        let f: unsafe extern "C" fn(c_int) -> c_int = self.function(c"cuda_sim_wait_idle");
         // SAFETY: it takes a number.
-        assert_eq!(
-            unsafe { self.function::<unsafe extern "C" fn(c_int) -> c_int>(c"cuda_sim_wait_idle")(10_000) },
-            0
-        );
+        assert_eq!(unsafe { f(10_000) }, 0);
     }
 
     /// A context of a device, current on this thread.
