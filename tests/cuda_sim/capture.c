@@ -11,13 +11,16 @@ void sim_invalidate(Capture *capture) {
   capture->active = false;
 }
 
-/* Calls that could wait are forbidden to all threads while one captures, or to the one that does. */
+/* Calls that could wait are forbidden to all threads while one captures, or to the one that does, as the capture and
+   the calling thread have it. */
 bool sim_capture_forbids(const Call *call) {
   bool forbidden = false;
-  for (Capture *capture = sim.captures; capture && (call->needs & UNSAFE_IN_CAPTURE); capture = capture->next) {
-    bool concerns = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
-                    (capture->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL && capture->thread == sim_thread()->id);
-    if (!capture->active || !concerns) continue;
+  const Thread *thread = sim_thread();
+  if (!(call->needs & UNSAFE_IN_CAPTURE) || thread->mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
+  for (Capture *capture = sim.captures; capture; capture = capture->next) {
+    bool own = capture->thread == thread->id && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool global = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (!capture->active || !(own || global)) continue;
     sim_invalidate(capture);
     forbidden = true;
   }
@@ -203,6 +206,21 @@ EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
       call.result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     } else {
       end_capture(&call, capture, graph);
+    }
+  }
+  return sim_end(&call);
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  CALL(NEEDS_INIT, "mode=%d", mode ? (int)*mode : -1);
+  if (sim_begin(&call)) {
+    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
+      call.result = CUDA_ERROR_INVALID_VALUE;
+    } else {
+      Thread *thread = sim_thread();
+      CUstreamCaptureMode before = thread->mode;
+      thread->mode = *mode;
+      *mode = before;
     }
   }
   return sim_end(&call);

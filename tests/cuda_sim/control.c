@@ -49,6 +49,7 @@ static void count(cuda_sim_counts *counts) {
   counts->pushed_here = (int64_t)sim_thread()->depth;
   counts->pushed = sim.pushed;
   counts->pending = sim.pending;
+  counts->mode_here = (int64_t)sim_thread()->mode;
 }
 
 EXPORT void cuda_sim_live(cuda_sim_counts *counts) {

@@ -174,6 +174,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuGraphDestroy(CUgraph graph);
 
 CUresult cuEventCreate(CUevent *event, unsigned int flags);

@@ -169,6 +169,7 @@ typedef struct {
 typedef struct {
   int64_t id;
   bool in_host_function;
+  CUstreamCaptureMode mode; /* how far the captures of others concern it */
   uint64_t generation;
   size_t depth;
   Context *stack[MAX_DEPTH];

@@ -183,6 +183,8 @@ __attribute__((constructor)) static void begin(void) {
   pthread_condattr_destroy(&attributes);
   sim.generation = 1;
   sim_default_settings();
+  /* A child has no streams' threads, but it must not find the lock taken by one of them. */
+  pthread_atfork(sim_lock, sim_unlock, sim_unlock);
 }
 
 void *sim_new_handle(HandleKind kind, void *object) {

@@ -36,6 +36,7 @@ mod prefix;
 mod python;
 mod rust_tokens;
 mod context;
+mod cuda_sim;
 mod static_archive;
 mod tally;
 mod tools;
@@ -59,6 +60,7 @@ cargo xtask COMMAND
   bench --gate                instructions and allocations against benches/gates.txt
   interop libcudf             the cuDF profiles against the real libcudf; installs about 0.7 GB, needs no GPU
   fuzz [TARGET] [--minutes N] the fuzzer with AddressSanitizer, 10 minutes a target
+  cuda-sim                    build the simulated CUDA driver's variants, and tell where they are
   setup                       install the tools and packages that the tests need, below target/tools
   layers                      the order of the core's folders, and where unsafe stands
   header [--write]            the public header against the source, and its comments
@@ -97,6 +99,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ["bench", "--gate"] => bench::show_gate(workspace),
         ["fuzz", rest @ ..] => fuzz::run(&workspace, rest),
         ["setup"] => tools::Tools::set_up(&workspace).map(|_| true),
+        ["cuda-sim"] => cuda_sim::show(&workspace),
         ["layers"] => only(&workspace, "layers"),
         ["header"] => only(&workspace, "header"),
         ["header", "--write"] => header::rewrite(&workspace).map(|()| true),

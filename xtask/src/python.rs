@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::Result;
 use crate::context::Context;
+use crate::cuda_sim;
 use crate::job::{Job, text_or_empty};
 use crate::junit;
 use crate::tally::Tally;
@@ -20,6 +21,7 @@ pub fn check(context: &mut Context) -> Result<Tally> {
     let _ = std::fs::remove_file(&report);
     let judges = judges(context)?;
     let job = context.python()?.env("BOWSTRING_JUDGES", judges);
+    let job = job.env("BOWSTRING_CUDA_SIM", cuda_sim::variants(&context.workspace)?);
     let job = job.args(["-m", "pytest", "-rs", "-q", "-p", "no:cacheprovider"]);
     let job = job.arg(format!("--junitxml={}", report.display())).arg(&tests);
     let finished = job.dir(context.workspace.root()).run(&context.log)?;
