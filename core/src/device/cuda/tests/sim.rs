@@ -71,6 +71,9 @@ pub fn alone(test: &str, variant: &str, settings: &str, body: impl FnOnce(&Sim))
     let (text, noise) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{name}: {}\n{text}\n{noise}", output.status);
     assert!(text.contains(DONE), "{name}: {text}\n{noise}");
+    for skip in text.lines().filter(|line| line.starts_with("skipped:")) {
+        println!("{skip}");
+    }
     assert_eq!(noise, "", "{name}: expected nothing on stderr");
 }
 
@@ -99,12 +102,6 @@ impl Sim {
         // SAFETY: the name is a static string.
         assert_eq!(unsafe { CStr::from_ptr(found) }.to_str(), Ok(variant));
         sim
-    }
-
-    /// Whether the simulated driver has a function.
-    pub fn has(&self, name: &CStr) -> bool {
-        // SAFETY: the library stays open.
-        !unsafe { libc::dlsym(self.0, name.as_ptr()) }.is_null()
     }
 
     /// A function of the simulated driver.
