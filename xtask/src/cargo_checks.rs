@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::context::Context;
+use crate::cuda_sim;
 use crate::job::Job;
 use crate::libtest;
 use crate::tally::Tally;
@@ -44,6 +45,7 @@ fn one(context: &Context, args: &[&str]) -> Result<Tally> {
 fn run(context: &Context, args: &[&str], variables: &[(&str, &str)]) -> Result<Tally> {
     let job = Job::cargo().args(["test", "--locked", "--no-fail-fast"]).args(args).args(libtest::SHOW_OUTPUT);
     let job = variables.iter().fold(job, |job, (name, value)| job.env(name, value));
+    let job = job.env("BOWSTRING_CUDA_SIM", cuda_sim::variants(&context.workspace)?);
     let finished = context.with_golden(job.dir(context.workspace.root())).run(&context.log)?;
     Ok(libtest::tally(&finished))
 }

@@ -185,8 +185,15 @@ impl Driver {
                 return absent(report, message, 0);
             }
         }
+        let Some(init) = driver.init.function() else {
+            return absent(
+                report,
+                format_args!("expected cuInit in the CUDA driver, found no such function"),
+                0,
+            );
+        };
         // SAFETY: there are no flags.
-        match unsafe { driver.init.get(report)?(0) } {
+        match unsafe { init(0) } {
             0 => Ok(driver),
             code => {
                 let text = Text(&driver, code);

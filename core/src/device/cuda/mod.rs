@@ -2,6 +2,8 @@
 
 mod context;
 mod driver;
+#[cfg(test)]
+mod tests;
 
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
@@ -36,6 +38,7 @@ pub(super) fn is_cuda(device_type: ArrowDeviceType) -> bool {
 }
 
 /// The driver, opened by the first call. A failure is kept.
+#[allow(clippy::result_large_err, reason = "the record is kept, once")]
 pub(super) fn backend(report: &mut Report<'_>) -> Result<&'static dyn Backend> {
     static CUDA: OnceLock<core::result::Result<Cuda, ErrorRecord>> = OnceLock::new();
     match CUDA.get_or_init(|| capture(|report| Ok(Cuda { driver: Driver::open(report)? }))) {
@@ -69,9 +72,9 @@ impl Cuda {
     ) -> Result<Address> {
         let (driver, mut address) = (&self.driver, 0);
         if scope.device.has_pools {
+            let entry = &driver.memory_allocate_async;
             // SAFETY: the address is this call's own, and the queue the driver's.
-            driver
-                .call(&driver.memory_allocate_async, report, |f| unsafe { f(&mut address, size, queue) })?;
+            driver.call(entry, report, |f| unsafe { f(&mut address, size, queue) })?;
         } else {
             // SAFETY: as above.
             driver.call(&driver.memory_allocate, report, |f| unsafe { f(&mut address, size) })?;
@@ -309,7 +312,6 @@ impl Backend for Cuda {
         // An event is recorded only in the context in which it was made.
         // SAFETY: see the head of this block, here and below.
         let _scope = unsafe { Scope::of_queue(driver, device, queue, report) }?;
-        driver.event_record.get(report)?;
         let mut event = core::ptr::null_mut();
         // SAFETY: see above.
         driver.call(&driver.event_create, report, |f| unsafe { f(&mut event, EVENT_DISABLE_TIMING) })?;
