@@ -71,7 +71,7 @@ fn with_runs(sim: &Sim, cuda: &dyn Backend, device: Device, each: &mut dyn FnMut
     let done = |report: &mut Report<'_>| unsafe { cuda.is_done(device, event, report) }.map(drop);
     // SAFETY: see above.
     let drained = |report: &mut Report<'_>| unsafe { cuda.drain(device, queue, report) };
-    let address = |report: &mut Report<'_>| cuda.check_address(device, from, report);
+    let address = |report: &mut Report<'_>| cuda.locate(device, from, report).map(drop);
     let counted = |report: &mut Report<'_>| cuda.count(device.r#type, report).map(drop);
     let runs: [Run<'_>; 14] = [
         ("count", &counted),
@@ -87,7 +87,7 @@ fn with_runs(sim: &Sim, cuda: &dyn Backend, device: Device, each: &mut dyn FnMut
         ("host_waits", &host_waits),
         ("is_done", &done),
         ("drain", &drained),
-        ("check_address", &address),
+        ("locate", &address),
     ];
     for run in runs {
         each(run);
@@ -258,7 +258,7 @@ fn a_driver_at_its_end() {
         gone(&|report| unsafe { cuda.is_done(device, event, report) }.map(drop));
         // SAFETY: see above.
         gone(&|report| unsafe { cuda.drain(device, queue, report) });
-        gone(&|report| cuda.check_address(device, data.as_ptr(), report));
+        gone(&|report| cuda.locate(device, data.as_ptr(), report).map(drop));
         gone(&|report| cuda.count(DEVICE_CUDA, report).map(drop));
         gone(&|report| cuda.library_queue(cuda_device(1), report).map(drop));
         // SAFETY: see above.

@@ -260,25 +260,25 @@ fn addresses() {
             (Device { id: 1, ..PINNED }, pinned),
             (managed(0), moving),
             (managed(1), moving),
-            (cuda_device(0), null_mut()),
         ];
         for (device, data) in right {
-            ok(|report| cuda.check_address(device, data, report));
+            assert_eq!(ok(|report| cuda.locate(device, data, report)), Some(device));
         }
         let wrong = [
-            (cuda_device(1), first, "type 2 (CUDA), id 0"),
-            (cuda_device(0), second, "type 2 (CUDA), id 1"),
-            (PINNED, first, "type 2 (CUDA), id 0"),
-            (managed(0), first, "type 2 (CUDA), id 0"),
-            (PINNED, moving, "type 13 (CUDA_MANAGED), id 1"),
-            (cuda_device(0), pinned, "type 3 (CUDA_HOST), id 0"),
-            (managed(0), pinned, "type 3 (CUDA_HOST), id 0"),
-            (cuda_device(0), malloc, "type 1 (CPU), id -1"),
-            (PINNED, malloc, "type 1 (CPU), id -1"),
-            (managed(0), malloc, "type 1 (CPU), id -1"),
+            (cuda_device(1), first, cuda_device(0)),
+            (cuda_device(0), second, cuda_device(1)),
+            (PINNED, first, cuda_device(0)),
+            (managed(0), first, cuda_device(0)),
+            (PINNED, moving, managed(1)),
+            (cuda_device(0), pinned, Device { id: 0, ..PINNED }),
+            (managed(0), pinned, Device { id: 0, ..PINNED }),
+            (cuda_device(0), malloc, Device::CPU),
+            (PINNED, malloc, Device::CPU),
+            (managed(0), malloc, Device::CPU),
         ];
         for (device, data, found) in wrong {
-            fails(Status::InvalidData, &[found], |report| cuda.check_address(device, data, report));
+            let there = ok(|report| cuda.locate(device, data, report));
+            assert_eq!(there, Some(found), "{device:?} {data:p}");
         }
         assert_eq!(sim.live().pushed, 0);
         sim.no_faults();
@@ -336,7 +336,7 @@ fn ids() {
             cuda.drain(cuda_device(7), null_mut(), report)
         });
         fails(Status::DeviceUnavailable, &[], |report| {
-            cuda.check_address(cuda_device(7), null::<u8>().wrapping_add(64).cast(), report)
+            cuda.locate(cuda_device(7), null::<u8>().wrapping_add(64).cast(), report)
         });
         assert_eq!(sim.live().primary_retains, 2);
     });
