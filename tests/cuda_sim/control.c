@@ -124,6 +124,9 @@ static void destroy_objects(void) {
   }
   free(sim.streams.at);
   memset(&sim.streams, 0, sizeof sim.streams);
+  for (size_t i = 0; i < sim.buried.n; i++) free(sim.buried.at[i]);
+  free(sim.buried.at);
+  memset(&sim.buried, 0, sizeof sim.buried);
   for (size_t i = 0; i < sim.events.n; i++) {
     sim_clock_free(&sim.events.at[i]->clock);
     free(sim.events.at[i]);
@@ -232,10 +235,19 @@ EXPORT int cuda_sim_block(void *handle) {
   return sim_end(&call) == CUDA_SUCCESS ? 0 : -1;
 }
 
+/* A stream whose work may go on after its handle is no longer good for the driver. */
+static Stream *any_stream(Call *call, void *handle) {
+  Stream *stream = sim_handle(handle, HANDLE_STREAM);
+  if (stream) return stream;
+  Context *context = sim_current();
+  if (context && context->alive && context->legacy && (!handle || handle == CU_STREAM_LEGACY)) return context->legacy;
+  return sim_stream(call, handle);
+}
+
 EXPORT int cuda_sim_unblock(void *handle) {
   CALL_ON(handle, CONTROL, "%s", "");
   if (sim_begin(&call)) {
-    Stream *stream = sim_stream(&call, handle);
+    Stream *stream = any_stream(&call, handle);
     if (stream && stream->unblocks < stream->blocks) {
       stream->unblocks++;
       sim_changed();
@@ -250,7 +262,7 @@ EXPORT int64_t cuda_sim_pending(void *handle) {
   CALL_ON(handle, CONTROL, "%s", "");
   int64_t pending = -1;
   if (sim_begin(&call)) {
-    Stream *stream = sim_stream(&call, handle);
+    Stream *stream = any_stream(&call, handle);
     if (stream) pending = (int64_t)(stream->issued - stream->completed);
   }
   sim_end(&call);

@@ -1,6 +1,6 @@
 /* What tests ask of the simulated CUDA driver. All of it is exported by the simulated libcuda.so.1 itself.
    Unless a comment says otherwise a function returns 0, or -1 for a call that makes no sense; each may be called from
-   any thread but a host function. Addresses are those that the driver's functions hand out. */
+   any thread, but only those that enqueue nothing and reset nothing by a host function. Addresses are those that the driver's functions hand out. */
 #ifndef CUDA_SIM_H
 #define CUDA_SIM_H
 
@@ -123,7 +123,8 @@ int cuda_sim_enqueue_fill(void *stream, uint64_t address, int byte, size_t size)
 int cuda_sim_enqueue_copy(void *stream, uint64_t to, uint64_t from, size_t size);
 /* A kernel that breaks its context with that error when it runs. */
 int cuda_sim_enqueue_error(void *stream, int code);
-/* A kernel that runs until the test lets it go. Each block needs one unblock; streams may be blocked repeatedly. */
+/* A kernel that runs until the test lets it go, or its context breaks. Each block needs one unblock; streams may be
+   blocked repeatedly, and let go after they were destroyed. */
 int cuda_sim_block(void *stream);
 int cuda_sim_unblock(void *stream);
 /* Operations of the stream that have not finished. */

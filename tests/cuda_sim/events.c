@@ -50,7 +50,10 @@ EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
   CALL(NEEDS_CONTEXT, "event=%p", (void *)handle);
   if (sim_begin(&call)) {
     Event *event = event_of(&call, handle);
-    if (event) event->destroyed = true;
+    if (event) {
+      event->destroyed = true;
+      sim_clock_free(&event->clock);
+    }
   }
   return sim_end(&call);
 }

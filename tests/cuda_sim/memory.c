@@ -103,6 +103,9 @@ static Memory *allocate(Call *call, Context *context, MemoryKind kind, size_t si
 }
 
 void sim_release_memory(Memory *memory, const char *by) {
+  /* Nobody else may free it during the wait. */
+  memory->state = MEMORY_FREEING;
+  memory->freed_by = by;
   WAIT_UNTIL(!memory->busy, "memory at 0x%" PRIx64 " is in use", memory->base);
   size_t tail = memory->mapped - memory->size;
   for (size_t i = 0; memory->cpu && i < tail; i++) {
@@ -118,7 +121,6 @@ void sim_release_memory(Memory *memory, const char *by) {
   }
   memory->backing = NULL;
   memory->state = MEMORY_FREED;
-  memory->freed_by = by;
   free(memory->uses);
   memory->uses = NULL;
   memory->n_uses = memory->room = 0;

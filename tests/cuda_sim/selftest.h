@@ -44,6 +44,8 @@ bool all_host(const unsigned char *bytes, size_t size, int byte);
 /* Runs it in a process of its own; returns the signal that ended it, or minus its exit code. */
 int in_child(void (*run)(void *), void *argument);
 void *in_thread(void *(*run)(void *), void *argument);
+/* The last entry of a function in the log; all zero if there is none. */
+cuda_sim_entry entry_of(const char *function);
 /* The folder with the variants; NULL if it was not given. */
 extern const char *variants;
 

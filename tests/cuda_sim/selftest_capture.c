@@ -45,13 +45,26 @@ static void captured(void) {
   FAULTS(1, "is no graph, or was destroyed");
   IS(cuda_sim_captures_invalidated(), 0);
 
-  /* Another stream that is drawn in has to be joined. */
+  /* Another stream that is drawn in has to be joined, after its last work. */
+  OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  OK(cuEventRecord(event, stream));
+  OK(cuStreamWaitEvent(joined, event, 0));
+  OK(cuEventRecord(back, joined));
+  OK(cuStreamWaitEvent(stream, back, 0));
+  OK(cuMemsetD8Async(memory, 2, N, joined));
+  FAILS(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  IS(cuda_sim_captures_invalidated(), 1);
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   OK(cuEventRecord(event, stream));
   OK(cuStreamWaitEvent(joined, event, 0));
   FAILS(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   CHECK(!graph);
-  IS(cuda_sim_captures_invalidated(), 1);
+  IS(cuda_sim_captures_invalidated(), 2);
+  /* The end of a captured stream ends the capture. */
+  CUstream short_lived = stream_of(CU_STREAM_NON_BLOCKING);
+  OK(cuStreamBeginCapture_v2(short_lived, CU_STREAM_CAPTURE_MODE_RELAXED));
+  OK(cuStreamDestroy_v2(short_lived));
+  IS(cuda_sim_captures_invalidated(), 3);
   OK(cuEventDestroy_v2(event));
   OK(cuEventDestroy_v2(back));
   OK(cuStreamDestroy_v2(stream));
@@ -141,6 +154,14 @@ static void *of_another_thread(void *answer) {
   return NULL;
 }
 
+static void *ended_by_another_thread(void *answer) {
+  CUgraph graph = NULL;
+  OK(cuCtxPushCurrent_v2(contexts[0]));
+  *(CUresult *)answer = cuStreamEndCapture(stream, &graph);
+  OK(cuCtxPopCurrent_v2(NULL));
+  return NULL;
+}
+
 static void modes(void) {
   CUgraph graph = NULL;
   CUresult answer = CUDA_SUCCESS;
@@ -153,6 +174,8 @@ static void modes(void) {
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   in_thread(of_another_thread, &answer);
   OK(answer);
+  in_thread(ended_by_another_thread, &answer);
+  FAILS(answer, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
   OK(cuStreamEndCapture(stream, &graph));
   OK(cuGraphDestroy(graph));
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));

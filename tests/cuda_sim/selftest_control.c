@@ -114,14 +114,6 @@ static void failures(void) {
   IS(cuda_sim_fail_nothing(), 32);
 }
 
-static cuda_sim_entry entry_of(const char *function) {
-  cuda_sim_entry entry, found;
-  memset(&found, 0, sizeof found);
-  for (int64_t i = 0; cuda_sim_log_entry(i, &entry) == 0; i++)
-    if (strcmp(entry.function, function) == 0) found = entry;
-  return found;
-}
-
 static void log_of_calls(void) {
   unsigned char host[N];
   CUdeviceptr memory = device_memory(N);

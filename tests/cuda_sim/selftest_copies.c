@@ -96,6 +96,7 @@ static void as_the_driver_has_it(void) {
   CHECK(all_bytes(other, N, 1));
 
   /* The other one has read its source when it returns, and that is all that the documentation promises. */
+  cuda_sim_configure("staged_pageable", 0);
   cuda_sim_configure("early_htod", 1);
   memset(from, 5, N);
   IS(cuda_sim_block(NULL), 0);

@@ -227,9 +227,19 @@ static void broken_contexts(void) {
   OK(cuMemAlloc_v2(&there, N));
   OK(cuMemFree_v2(there));
   FAILS(cuStreamSynchronize(one), CUDA_ERROR_ILLEGAL_ADDRESS);
+  FAILS(cuStreamQuery(one), CUDA_ERROR_ILLEGAL_ADDRESS);
   OK(cuCtxPopCurrent_v2(NULL));
   IS(cuda_sim_break_device(0, 0), 0);
   IS(cuda_sim_wait_idle(10000), 0);
+
+  /* What runs when a context breaks is given up. */
+  IS(cuda_sim_block(two), 0);
+  while (!entry_of("cuda_sim_block").start) {
+  }
+  IS(cuda_sim_break_device(0, CUDA_ERROR_ILLEGAL_ADDRESS), 0);
+  IS(cuda_sim_wait_idle(10000), 0);
+  IS(cuda_sim_unblock(two), 0);
+  IS(cuda_sim_break_device(0, 0), 0);
 
   IS(cuda_sim_break_device(5, 700), -1);
   IS(cuda_sim_break_device(0, 12345), 0);

@@ -26,13 +26,15 @@ static void device_memory_is_not_the_cpus(void) {
 }
 
 static void host_memory_is(void) {
-  unsigned char *pinned = pinned_memory(100);
+  unsigned char *pinned = pinned_memory(100), *next = pinned_memory(100);
   RUNS(write_byte, pinned);
   memset(pinned, 7, 100);
   CHECK(all_bytes((uintptr_t)pinned, 100, 7));
   /* A page is more than 100 bytes; the next one is nobody's, and so is the one before. */
   SEGFAULTS(read_byte, pinned - 1);
   SEGFAULTS(read_byte, pinned + 65536);
+  SEGFAULTS(read_byte, next - 1);
+  OK(cuMemFreeHost(next));
   OK(cuMemFreeHost(pinned));
   SEGFAULTS(read_byte, pinned);
 

@@ -69,6 +69,15 @@ static void default_streams(void) {
   OK(cuCtxSynchronize());
   CHECK(!all_bytes(a, N, 3) && !all_bytes(a, N, 2));
 
+  /* With nothing of its own to do it is done when they are. */
+  IS(cuda_sim_block(blocking), 0);
+  FAILS(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+  IS(cuda_sim_unblock(blocking), 0);
+  IS(cuda_sim_enqueue_delay(blocking, LONG), 0);
+  IS(cuda_sim_enqueue_fill(blocking, a, 6, N), 0);
+  OK(cuStreamSynchronize(NULL));
+  CHECK(all_bytes(a, N, 6));
+
   /* A call that names no stream is in the legacy one. */
   unsigned char byte = 9;
   IS(cuda_sim_enqueue_delay(blocking, 30), 0);
@@ -128,6 +137,15 @@ static void streams_that_are_gone(void) {
   CHECK(!all_bytes(a, N, 6));
   IS(cuda_sim_wait_idle(10000), 0);
   CHECK(all_bytes(a, N, 6));
+  /* So is that of one that is held. */
+  CUstream held = stream_of(CU_STREAM_NON_BLOCKING);
+  IS(cuda_sim_block(held), 0);
+  IS(cuda_sim_enqueue_fill(held, a, 7, N), 0);
+  OK(cuStreamDestroy_v2(held));
+  IS(cuda_sim_pending(held), 2);
+  IS(cuda_sim_unblock(held), 0);
+  IS(cuda_sim_wait_idle(10000), 0);
+  CHECK(all_bytes(a, N, 7));
   FAILS(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_HANDLE);
   FAULTS(1, "is a stream that was destroyed");
   FAILS(cuMemsetD8Async(a, 1, N, stream), CUDA_ERROR_INVALID_HANDLE);
@@ -359,6 +377,80 @@ static void primary_contexts(void) {
   contexts[1] = again;
 }
 
+enum { THREADS = 4, ROUNDS = 25 };
+
+/* Memory wanders through streams, devices and ways to wait, many times over. */
+static void *one_of_many(void *argument) {
+  int me = (int)(intptr_t)argument;
+  unsigned char from[N], to[N];
+  for (int round = 0; round < ROUNDS; round++) {
+    CUcontext here = contexts[(me + round) % 2];
+    memset(from, me * ROUNDS + round, N);
+    memset(to, 0, N);
+    OK(cuCtxPushCurrent_v2(here));
+    CUstream one = stream_of(round & 1), two = stream_of(CU_STREAM_NON_BLOCKING);
+    CUevent event = event_of(CU_EVENT_DISABLE_TIMING);
+    CUdeviceptr pool = 0, plain = device_memory(N);
+    OK(cuMemAllocAsync(&pool, N, one));
+    OK(cuMemcpyHtoDAsync_v2(pool, from, N, one));
+    OK(cuEventRecord(event, one));
+    OK(cuStreamWaitEvent(two, event, 0));
+    OK(cuMemcpyPeerAsync(plain, here, pool, here, N, two));
+    OK(cuMemFreeAsync(pool, two));
+    OK(cuEventRecord(event, two));
+    OK(cuStreamWaitEvent(CU_STREAM_PER_THREAD, event, 0));
+    OK(cuEventDestroy_v2(event));
+    OK(cuMemcpyDtoHAsync_v2(to, plain, N, CU_STREAM_PER_THREAD));
+    OK(cuStreamDestroy_v2(one));
+    OK(cuStreamDestroy_v2(two));
+    OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    CHECK(memcmp(from, to, N) == 0);
+    OK(cuMemFree_v2(plain));
+    OK(cuCtxPopCurrent_v2(NULL));
+  }
+  return NULL;
+}
+
+static void many_threads(void) {
+  pthread_t threads[THREADS];
+  cuda_sim_counts counts;
+  cuda_sim_configure("delay_us", 50);
+  for (int i = 0; i < THREADS; i++) IS(pthread_create(&threads[i], NULL, one_of_many, (void *)(intptr_t)i), 0);
+  for (int i = 0; i < THREADS; i++) IS(pthread_join(threads[i], NULL), 0);
+  OK(cuCtxSynchronize());
+  FAULTS(0, "");
+  cuda_sim_live(&counts);
+  CHECK(counts.bytes == 0 && counts.streams == 0 && counts.events == 0 && counts.pushed == 1);
+  IS(cuda_sim_calls("cuMemFreeAsync"), THREADS * ROUNDS);
+}
+
+/* A stream that takes another's place is not mistaken for it. */
+static void streams_come_and_go(void) {
+  CUdeviceptr memory = device_memory(N);
+  CUstream first = stream_of(CU_STREAM_NON_BLOCKING);
+  CUevent event = event_of(CU_EVENT_DISABLE_TIMING);
+  IS(cuda_sim_enqueue_fill(first, memory, 1, N), 0);
+  OK(cuEventRecord(event, first));
+  OK(cuStreamDestroy_v2(first));
+  IS(cuda_sim_wait_idle(10000), 0);
+  for (int i = 0; i < 50; i++) {
+    CUstream next = stream_of(CU_STREAM_NON_BLOCKING);
+    IS(cuda_sim_pending(next), 0);
+    IS(cuda_sim_block(next), 0);
+    IS(cuda_sim_enqueue_fill(next, memory, i, N), 0);
+    OK(cuEventQuery(event));
+    IS(cuda_sim_enqueue_fill(NULL, memory, 1, N), 0);
+    FAULTS(1, "not ordered behind");
+    IS(cuda_sim_unblock(next), 0);
+    OK(cuCtxSynchronize());
+    FAILS(cuStreamQuery(first), CUDA_ERROR_INVALID_HANDLE);
+    FAULTS(1, "was destroyed");
+    OK(cuStreamDestroy_v2(next));
+  }
+  OK(cuEventDestroy_v2(event));
+  OK(cuMemFree_v2(memory));
+}
+
 const Test stream_tests[] = {
     {"order within a stream, none between two", order_and_overlap},
     {"default streams", default_streams},
@@ -370,5 +462,7 @@ const Test stream_tests[] = {
     {"host functions", host_functions},
     {"contexts are a thread's stack", context_stack},
     {"primary contexts", primary_contexts},
+    {"many threads", many_threads},
+    {"streams that come and go", streams_come_and_go},
     {NULL, NULL},
 };

@@ -213,7 +213,8 @@ typedef struct {
   int64_t threads, pushed, pending;
   int64_t settings[N_SETTINGS];
   LIST(Context *) contexts;
-  LIST(Stream *) streams;
+  LIST(Stream *) streams; /* each at its slot */
+  LIST(Stream *) buried;  /* those whose slot another one has; handles and events may still know them */
   LIST(Event *) events;
   LIST(Memory *) memory; /* in the order of their addresses */
   Capture *captures;

@@ -8,13 +8,31 @@ bool sim_blocking(const Stream *stream) { return !stream->legacy && !(stream->fl
 
 bool sim_is_idle(const Stream *stream) { return stream->issued == stream->completed; }
 
+/* A slot whose stream is over, or the next one. Otherwise clocks would grow with all streams that there ever were. */
+static size_t free_slot(void) {
+  for (size_t i = 0; i < sim.streams.n; i++) {
+    const Stream *stream = sim.streams.at[i];
+    if (stream->destroyed && sim_is_idle(stream) && stream->joined == stream->started) return i;
+  }
+  return sim.streams.n;
+}
+
 Stream *sim_new_stream(Context *context, unsigned flags) {
   sim_join_streams(false);
   Stream *stream = sim_zeroed(sizeof *stream);
-  stream->slot = sim.streams.n;
+  stream->slot = free_slot();
   stream->context = context;
   stream->flags = flags;
-  PUSH(sim.streams, stream);
+  if (stream->slot == sim.streams.n) {
+    PUSH(sim.streams, stream);
+    return stream;
+  }
+  /* It goes on counting where the old one stopped: all that the old one did has finished. */
+  Stream *old = sim.streams.at[stream->slot];
+  stream->issued = stream->completed = old->completed;
+  sim.streams.at[stream->slot] = stream;
+  sim_clock_free(&old->clock);
+  PUSH(sim.buried, old);
   return stream;
 }
 

@@ -143,7 +143,7 @@ static void run(Stream *stream, Operation *operation) {
       sim_sleep((int64_t)operation->ms * 1000);
       break;
     case OP_BLOCK:
-      while (stream->unblocks < operation->number) pthread_cond_wait(&sim.changed, &sim.lock);
+      while (stream->unblocks < operation->number && !stream->context->broken) pthread_cond_wait(&sim.changed, &sim.lock);
       break;
     case OP_ERROR:
       sim_break(stream->context, operation->code);
