@@ -69,8 +69,9 @@ pub unsafe extern "C" fn bowstring_array_to_tensor(
     guard(error, |report| unsafe {
         reset_tensor(out, report)?;
         let array = array_of(array, report)?;
-        let options = options_of(options, report)?;
-        out.write(tensor::array_to_tensor(&array, &options, report)?.into_raw());
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
+        out.write(tensor::array_to_tensor(&array, options, report)?.into_raw());
         Ok(())
     })
 }
@@ -100,11 +101,12 @@ pub unsafe extern "C" fn bowstring_array_validity_to_tensor(
             bit_offset.write(0);
         }
         let array = array_of(array, report)?;
-        let options = options_of(options, report)?;
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
         if !options.allow_copy {
             check(bit_offset, "a number to write the bit offset to", report)?;
         }
-        if let Some((tensor, bit)) = tensor::validity_to_tensor(&array, &options, report)? {
+        if let Some((tensor, bit)) = tensor::validity_to_tensor(&array, options, report)? {
             out.write(tensor.into_raw());
             if !bit_offset.is_null() {
                 bit_offset.write(bit);
@@ -143,9 +145,10 @@ pub unsafe extern "C" fn bowstring_buffer_to_tensor(
             return Err(report.fail(bowstring_core::error::Status::InvalidArgument, message));
         };
         let shape = slice(shape, n, "lengths of dimensions", report)?;
-        let options = options_of(options, report)?;
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
         let dtype = DLDataType { code: dtype.code, bits: dtype.bits, lanes: dtype.lanes };
-        out.write(tensor::buffer_to_tensor(&buffer, dtype, shape, &options, report)?.into_raw());
+        out.write(tensor::buffer_to_tensor(&buffer, dtype, shape, options, report)?.into_raw());
         Ok(())
     })
 }
@@ -182,9 +185,10 @@ pub unsafe extern "C" fn bowstring_array_from_tensor(
         let taken = required_mut(tensor, "a pointer to a tensor", report)?;
         let raw = *taken;
         let view = checked(raw, report)?;
-        let options = options_of(options, report)?;
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
         let ty = if r#type.is_null() { None } else { Some(type_of(r#type, report)?) };
-        let made = tensor::array_from_tensor(&view, ty.as_deref(), &options, tensor::described, report);
+        let made = tensor::array_from_tensor(&view, ty.as_deref(), options, tensor::described, report);
         let (array, is_needed) = made?;
         let array = if is_needed {
             Tree::with_owner(&array, || tensor::owner_of_versioned(raw), report)?
@@ -224,7 +228,8 @@ pub unsafe extern "C" fn bowstring_tensor_from_legacy(
         let taken = required_mut(tensor, "a pointer to a tensor", report)?;
         let raw = *taken;
         check(raw, "a tensor", report)?;
-        options_of(options, report)?;
+        let mut room = None;
+        options_of(options, &mut room, report)?;
         let view = checked_told(tensor::view_legacy(raw), report)?;
         let mut dims = Dims::NONE;
         let spec = tensor::rewrapped(&view, &mut dims, report)?;
@@ -260,8 +265,9 @@ pub unsafe extern "C" fn bowstring_tensor_to_legacy(
         let taken = required_mut(tensor, "a pointer to a tensor", report)?;
         let raw = *taken;
         let view = checked(raw, report)?;
-        let options = options_of(options, report)?;
-        tensor::check_writable(&view, &options, report)?;
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
+        tensor::check_writable(&view, options, report)?;
         let mut dims = Dims::NONE;
         let spec = tensor::rewrapped(&view, &mut dims, report)?;
         let made = LegacyTensor::make(&spec, report, || tensor::owner_of_versioned(raw))?;
@@ -299,14 +305,25 @@ fn checked_told<'a>(told: Told<'a>, report: &mut Report<'_>) -> Result<TensorVie
     }
 }
 
-#[inline]
-unsafe fn options_of(
+/// The options that were given, which are kept in `room`, or those for NULL.
+#[inline(always)]
+unsafe fn options_of<'a>(
+    options: *const BowstringTensorOptions,
+    room: &'a mut Option<TensorOptions>,
+    report: &mut Report<'_>,
+) -> Result<&'a TensorOptions> {
+    if options.is_null() {
+        return Ok(&TensorOptions::DEFAULT);
+    }
+    // SAFETY: as the caller promises.
+    Ok(room.insert(unsafe { given_options(options, report) }?))
+}
+
+#[inline(never)]
+unsafe fn given_options(
     options: *const BowstringTensorOptions,
     report: &mut Report<'_>,
 ) -> Result<TensorOptions> {
-    if options.is_null() {
-        return Ok(TensorOptions::DEFAULT);
-    }
     // SAFETY: as the caller promises.
     let raw = unsafe { read_input(options, report) }?;
     let (flags, sync) = (raw.flags, raw.sync);

@@ -129,12 +129,13 @@ fn any_dimensions(array: &Array, options: &TensorOptions, report: &mut Report<'_
     let at = array.node().saturating_add(index);
     let data = array.tree().buffer(at, 1);
     let spec = Spec::new(data, start, place.device, element.dtype, dims.parts(), report)?;
-    Tensor::make(&spec, report, || kept(array, at, 1, &spec))
+    Tensor::make(&spec, report, || kept(array, at, 1, spec.data))
 }
 
 /// What a tensor of a buffer has to keep: nothing when it shows no byte of it.
-fn kept(array: &Array, node: usize, k: usize, spec: &Spec<'_>) -> Owner {
-    if spec.data.is_null() { Owner::NONE } else { array.tree().owner_of(node, k).0 }
+#[inline]
+fn kept(array: &Array, node: usize, k: usize, data: *const c_void) -> Owner {
+    if data.is_null() { Owner::NONE } else { array.tree().owner_of(node, k).0 }
 }
 
 fn arrange(dims: &mut Dims, order: Option<(usize, FixedShape)>) {
@@ -169,7 +170,7 @@ fn one_dimension(
     let (shape, strides) = ([array.length()], [1]);
     let device = array.tree().place().device;
     let spec = Spec::new(data, start, device, element.dtype, (&shape, &strides), report)?;
-    Tensor::make(&spec, report, || kept(array, array.node(), 1, &spec))
+    Tensor::make(&spec, report, || kept(array, array.node(), 1, spec.data))
 }
 
 /// The numbers of a node as the array's window shows it.
@@ -298,7 +299,7 @@ pub fn validity_to_tensor(
     dims.compact(report)?;
     let dtype = DLDataType { code: 1, bits: 8, lanes: 1 };
     let spec = Spec::new(data, start, array.tree().place().device, dtype, dims.parts(), report)?;
-    Tensor::make(&spec, report, || kept(array, node, 0, &spec)).map(|tensor| Some((tensor, bit)))
+    Tensor::make(&spec, report, || kept(array, node, 0, spec.data)).map(|tensor| Some((tensor, bit)))
 }
 
 /// A buffer as a tensor of elements of a type, row-major, from its first byte on.
