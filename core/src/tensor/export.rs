@@ -2,6 +2,7 @@
 
 use core::ffi::c_void;
 
+use super::check::is_defined;
 use super::element::{BOOL, Element, is_plain, number, physical, value_bytes};
 use super::ffi::Tensor;
 use super::made::{Dims, IS_COPIED, Spec};
@@ -311,11 +312,14 @@ pub fn buffer_to_tensor(
     report: &mut Report<'_>,
 ) -> Result<Tensor> {
     check_event(buffer.place(), &options.sync, report)?;
-    let bits = i64::from(dtype.bits).saturating_mul(i64::from(dtype.lanes));
-    if bits == 0 {
-        let message = format_args!("expected elements of at least one bit and one lane, found none");
+    if !is_defined(dtype) {
+        let DLDataType { code, bits, lanes } = dtype;
+        let message = format_args!(
+            "expected elements that DLPack defines, found type code {code}, {bits} bits, {lanes} lanes"
+        );
         return Err(report.fail(Status::InvalidArgument, message));
     }
+    let bits = i64::from(dtype.bits).saturating_mul(i64::from(dtype.lanes));
     if shape.len() > usize::try_from(MAX_NDIM).unwrap_or(0) {
         let message = format_args!("expected at most {MAX_NDIM} dimensions, found {}", shape.len());
         return Err(report.fail(Status::Unsupported, message));
