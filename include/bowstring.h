@@ -1565,6 +1565,7 @@ BOWSTRING_API uint32_t bowstring_abi_version(void);
 /// indices into dictionaries go out, as integers, or as bytes in a last dimension where no integer is as wide. Booleans are
 /// unpacked, with ALLOW_COPY only. Nulls at any level are refused unless VALUES_ONLY is given. The tensor has version 1.3,
 /// strides, READ_ONLY or else IS_COPIED; data is NULL without elements, and byte_offset 0 where the device has addresses.
+/// An arrow.fixed_shape_tensor within another is refused, because nobody says whose dimensions come first.
 ///
 /// Ownership: nothing is taken; `*out` keeps the values' buffer and no more, works without the array, and is let go once, by
 /// its deleter or bowstring_tensor_release, on any thread.
@@ -1594,8 +1595,9 @@ BowstringStatus bowstring_array_validity_to_tensor(const struct BowstringArray *
 /// enough. Elements below a byte are packed.
 ///
 /// Ownership: nothing is taken; the shape is copied; `*out` keeps the buffer's memory, and is let go once, on any thread.
-/// Errors: INVALID_ARGUMENT for NULL arguments, negative lengths, elements of no bits, or more bytes than the buffer is known to
-/// have; UNSUPPORTED for more than 64 dimensions; else as bowstring_array_to_tensor. Any thread may call it. One allocation.
+/// Errors: INVALID_ARGUMENT for NULL arguments, negative lengths, elements that DLPack does not define, or more bytes than the
+/// buffer is known to have; UNSUPPORTED for more than 64 dimensions; else as bowstring_array_to_tensor. Any thread may call it.
+/// One allocation.
 /// Source: DLPack, "DLTensor".
 BOWSTRING_API
 BowstringStatus bowstring_buffer_to_tensor(const struct BowstringBuffer *buffer,
@@ -1611,7 +1613,7 @@ BowstringStatus bowstring_buffer_to_tensor(const struct BowstringBuffer *buffer,
 /// Without a type, one dimension becomes numbers and more become fixed-size lists; booleans become arrow.bool8. With a type, its
 /// lists' sizes and its values must be the tensor's: physical ones, such as a timestamp for 64-bit integers; bool packs booleans,
 /// which is a copy; arrow.fixed_shape_tensor takes a row-major order of the dimensions as its permutation, in which dimensions
-/// with equal strides stay in their order. A scalar is one row.
+/// with equal strides stay in their order. A scalar is one row. Behind the start of a device's handle there is no array.
 ///
 /// Ownership: on success the tensor is taken, `*tensor` is NULL, and its deleter runs once, with the last use of the memory, or
 /// at once after a copy; on failure it is still the caller's. The caller releases `*out`.

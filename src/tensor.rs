@@ -49,6 +49,7 @@ unsafe impl sized::Sized for BowstringTensorOptions {
 /// indices into dictionaries go out, as integers, or as bytes in a last dimension where no integer is as wide. Booleans are
 /// unpacked, with ALLOW_COPY only. Nulls at any level are refused unless VALUES_ONLY is given. The tensor has version 1.3,
 /// strides, READ_ONLY or else IS_COPIED; data is NULL without elements, and byte_offset 0 where the device has addresses.
+/// An arrow.fixed_shape_tensor within another is refused, because nobody says whose dimensions come first.
 ///
 /// Ownership: nothing is taken; `*out` keeps the values' buffer and no more, works without the array, and is let go once, by
 /// its deleter or bowstring_tensor_release, on any thread.
@@ -69,8 +70,9 @@ pub unsafe extern "C" fn bowstring_array_to_tensor(
     guard(error, |report| unsafe {
         reset_tensor(out, report)?;
         let array = array_of(array, report)?;
-        let options = options_of(options, report)?;
-        out.write(tensor::array_to_tensor(&array, &options, report)?.into_raw());
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
+        out.write(tensor::array_to_tensor(&array, options, report)?.into_raw());
         Ok(())
     })
 }
@@ -100,11 +102,12 @@ pub unsafe extern "C" fn bowstring_array_validity_to_tensor(
             bit_offset.write(0);
         }
         let array = array_of(array, report)?;
-        let options = options_of(options, report)?;
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
         if !options.allow_copy {
             check(bit_offset, "a number to write the bit offset to", report)?;
         }
-        if let Some((tensor, bit)) = tensor::validity_to_tensor(&array, &options, report)? {
+        if let Some((tensor, bit)) = tensor::validity_to_tensor(&array, options, report)? {
             out.write(tensor.into_raw());
             if !bit_offset.is_null() {
                 bit_offset.write(bit);
@@ -118,8 +121,9 @@ pub unsafe extern "C" fn bowstring_array_validity_to_tensor(
 /// enough. Elements below a byte are packed.
 ///
 /// Ownership: nothing is taken; the shape is copied; `*out` keeps the buffer's memory, and is let go once, on any thread.
-/// Errors: INVALID_ARGUMENT for NULL arguments, negative lengths, elements of no bits, or more bytes than the buffer is known to
-/// have; UNSUPPORTED for more than 64 dimensions; else as bowstring_array_to_tensor. Any thread may call it. One allocation.
+/// Errors: INVALID_ARGUMENT for NULL arguments, negative lengths, elements that DLPack does not define, or more bytes than the
+/// buffer is known to have; UNSUPPORTED for more than 64 dimensions; else as bowstring_array_to_tensor. Any thread may call it.
+/// One allocation.
 /// Source: DLPack, "DLTensor".
 ///
 /// # Safety
@@ -143,9 +147,10 @@ pub unsafe extern "C" fn bowstring_buffer_to_tensor(
             return Err(report.fail(bowstring_core::error::Status::InvalidArgument, message));
         };
         let shape = slice(shape, n, "lengths of dimensions", report)?;
-        let options = options_of(options, report)?;
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
         let dtype = DLDataType { code: dtype.code, bits: dtype.bits, lanes: dtype.lanes };
-        out.write(tensor::buffer_to_tensor(&buffer, dtype, shape, &options, report)?.into_raw());
+        out.write(tensor::buffer_to_tensor(&buffer, dtype, shape, options, report)?.into_raw());
         Ok(())
     })
 }
@@ -155,7 +160,7 @@ pub unsafe extern "C" fn bowstring_buffer_to_tensor(
 /// Without a type, one dimension becomes numbers and more become fixed-size lists; booleans become arrow.bool8. With a type, its
 /// lists' sizes and its values must be the tensor's: physical ones, such as a timestamp for 64-bit integers; bool packs booleans,
 /// which is a copy; arrow.fixed_shape_tensor takes a row-major order of the dimensions as its permutation, in which dimensions
-/// with equal strides stay in their order. A scalar is one row.
+/// with equal strides stay in their order. A scalar is one row. Behind the start of a device's handle there is no array.
 ///
 /// Ownership: on success the tensor is taken, `*tensor` is NULL, and its deleter runs once, with the last use of the memory, or
 /// at once after a copy; on failure it is still the caller's. The caller releases `*out`.
@@ -182,9 +187,10 @@ pub unsafe extern "C" fn bowstring_array_from_tensor(
         let taken = required_mut(tensor, "a pointer to a tensor", report)?;
         let raw = *taken;
         let view = checked(raw, report)?;
-        let options = options_of(options, report)?;
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
         let ty = if r#type.is_null() { None } else { Some(type_of(r#type, report)?) };
-        let made = tensor::array_from_tensor(&view, ty.as_deref(), &options, tensor::described, report);
+        let made = tensor::array_from_tensor(&view, ty.as_deref(), options, tensor::described, report);
         let (array, is_needed) = made?;
         let array = if is_needed {
             Tree::with_owner(&array, || tensor::owner_of_versioned(raw), report)?
@@ -224,7 +230,8 @@ pub unsafe extern "C" fn bowstring_tensor_from_legacy(
         let taken = required_mut(tensor, "a pointer to a tensor", report)?;
         let raw = *taken;
         check(raw, "a tensor", report)?;
-        options_of(options, report)?;
+        let mut room = None;
+        options_of(options, &mut room, report)?;
         let view = checked_told(tensor::view_legacy(raw), report)?;
         let mut dims = Dims::NONE;
         let spec = tensor::rewrapped(&view, &mut dims, report)?;
@@ -260,8 +267,9 @@ pub unsafe extern "C" fn bowstring_tensor_to_legacy(
         let taken = required_mut(tensor, "a pointer to a tensor", report)?;
         let raw = *taken;
         let view = checked(raw, report)?;
-        let options = options_of(options, report)?;
-        tensor::check_writable(&view, &options, report)?;
+        let mut room = None;
+        let options = options_of(options, &mut room, report)?;
+        tensor::check_writable(&view, options, report)?;
         let mut dims = Dims::NONE;
         let spec = tensor::rewrapped(&view, &mut dims, report)?;
         let made = LegacyTensor::make(&spec, report, || tensor::owner_of_versioned(raw))?;
@@ -299,14 +307,25 @@ fn checked_told<'a>(told: Told<'a>, report: &mut Report<'_>) -> Result<TensorVie
     }
 }
 
-#[inline]
-unsafe fn options_of(
+/// The options that were given, which are kept in `room`, or those for NULL.
+#[inline(always)]
+unsafe fn options_of<'a>(
+    options: *const BowstringTensorOptions,
+    room: &'a mut Option<TensorOptions>,
+    report: &mut Report<'_>,
+) -> Result<&'a TensorOptions> {
+    if options.is_null() {
+        return Ok(&TensorOptions::DEFAULT);
+    }
+    // SAFETY: as the caller promises.
+    Ok(room.insert(unsafe { given_options(options, report) }?))
+}
+
+#[inline(never)]
+unsafe fn given_options(
     options: *const BowstringTensorOptions,
     report: &mut Report<'_>,
 ) -> Result<TensorOptions> {
-    if options.is_null() {
-        return Ok(TensorOptions::DEFAULT);
-    }
     // SAFETY: as the caller promises.
     let raw = unsafe { read_input(options, report) }?;
     let (flags, sync) = (raw.flags, raw.sync);

@@ -18,8 +18,12 @@ use std::path::{Path, PathBuf};
 /// A target: its name, and what runs one input.
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: [Target; 3] =
-    [("schema", fuzz::run_schema), ("array", fuzz::run_array), ("metadata", fuzz::run_metadata)];
+const TARGETS: [Target; 4] = [
+    ("schema", fuzz::run_schema),
+    ("array", fuzz::run_array),
+    ("metadata", fuzz::run_metadata),
+    ("tensor", fuzz::run_tensor),
+];
 
 /// The fewest inputs that a target has: an emptied folder must not pass for a good one.
 const LEAST: usize = 60;

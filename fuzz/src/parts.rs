@@ -18,6 +18,7 @@ use bowstring_core::tree::{Facts, Placement};
 
 use super::calls::{Outcome, text};
 use super::checks::{Verdict, is_valid, is_valid_raw, judge, judge_imported};
+use super::shown::array_as_tensors;
 use super::types::Type;
 
 /// What is known of an array from how it was made.
@@ -131,6 +132,7 @@ pub fn exercise(
     }
     let is_sound = imported.full.is_ok();
     windows(&array, is_sound, subject);
+    array_as_tensors(array.0, is_sound && subject.may_copy);
     again(&array, is_sound, true, subject);
     let (outcome, resolved) = array.resolved();
     assert!(!is_sound || outcome.is_ok(), "sizes of a valid array: {}", outcome.text());

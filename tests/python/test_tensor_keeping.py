@@ -13,7 +13,7 @@ import support
 import tensors
 from bowstring_ctypes import INVALID_ARGUMENT, SYNC_REQUIRED, UNSUPPORTED, BowstringError, call, lib, live_counts, out
 from raw import Node, i64
-from tensors import ALLOW_COPY, FLOAT, INT, READ_ONLY, UINT, raw_import
+from tensors import ALLOW_COPY, BOOL, FLOAT, INT, READ_ONLY, UINT, raw_import
 from test_owners import Parts
 
 # ---- single buffers ----
@@ -57,6 +57,8 @@ def wrapped(size, data=bytes(16), device=1):
     (16, (UINT, 1, 1), (127,), 0), (16, (UINT, 1, 1), (129,), INVALID_ARGUMENT), (16, (INT, 8, 1), (0,), 0),
     (16, (INT, 8, 1), (-1,), INVALID_ARGUMENT), (16, (INT, 8, 1), (0, -1), INVALID_ARGUMENT),
     (16, (INT, 0, 1), (1,), INVALID_ARGUMENT), (16, (INT, 8, 0), (1,), INVALID_ARGUMENT),
+    (16, (200, 8, 1), (1,), INVALID_ARGUMENT), (16, (BOOL, 1, 1), (1,), INVALID_ARGUMENT),
+    (16, (BOOL, 8, 1), (16,), 0),
     (16, (INT, 8, 1), (1,) * 64, 0), (16, (INT, 8, 1), (1,) * 65, UNSUPPORTED),
     (-1, (INT, 8, 1), (1,), INVALID_ARGUMENT), (-1, (INT, 8, 1), (2**40,), INVALID_ARGUMENT),
     (16, (INT, 64, 1), (2**61,), INVALID_ARGUMENT),

@@ -87,6 +87,10 @@ TAKEN = {
     "size 0 within": Taken({"data": None, "shape": (2, 0)}, [[], []]),
     "backwards": Taken({"offset": 24, "strides": (-1,)}, [3, 2, 1, 0], by_copy=True),
     "one element again and again": Taken({"strides": (0,)}, [0, 0, 0, 0], by_copy=True),
+    "a stride of most that is never taken": Taken(
+        {"shape": (3, 1, 2), "strides": (1, 2**63 - 1, 0)}, [[[0, 0]], [[1, 1]], [[2, 2]]], by_copy=True
+    ),
+    "handle": Taken({"device": (4, 0), "data": 0x10000}, None),
     "row-major": Taken({"shape": (2, 3)}, [[0, 1, 2], [3, 4, 5]]),
     "column-major": Taken({"shape": (2, 3), "strides": (1, 2)}, [[0, 2, 4], [1, 3, 5]], by_copy=True),
     "A12 byte offset": ints([3, 4, 5, 6], offset=12),
@@ -122,6 +126,7 @@ REFUSED = {
     "device 99": Refused({"device": (99, 0)}, INVALID_DATA, "DL2"),
     "device 0": Refused({"device": (0, 0)}, INVALID_DATA, "DL2"),
     "strides on CUDA": Refused({"device": (2, 0), "data": 0x10000, "strides": (2,)}, UNSUPPORTED, ""),
+    "within a handle": Refused({"device": (4, 0), "data": 0x10000, "offset": 8}, UNSUPPORTED, ""),
     "backwards without a copy": Refused({"offset": 24, "strides": (-1,)}, UNSUPPORTED, "", 0),
     "columns without a copy": Refused({"shape": (2, 3), "strides": (1, 2)}, UNSUPPORTED, "", 0),
     "no data": broken(data=None),

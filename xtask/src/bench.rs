@@ -73,10 +73,10 @@ struct Both {
 }
 
 impl Both {
-    /// Ours, the peer's, and how many times the peer's ours is.
+    /// Ours, the peer's, and how many times the peer's ours is. A count of nothing was not counted.
     fn compare(&self, case: &str) -> Option<(f64, f64, f64)> {
         let (ours, peer) = (*self.ours.get(case)?, *self.peer.get(peers_case(case))?);
-        (peer > 0.0).then(|| (ours, peer, ours / peer))
+        (ours > 0.0 && peer > 0.0).then(|| (ours, peer, ours / peer))
     }
 }
 
@@ -357,6 +357,16 @@ mod tests {
         let gates = parse_gates("A | 0.50 | 1\n").unwrap();
         let none = Both { ours: Figures::new(), peer: Figures::new() };
         assert_eq!(judge(&gates, &Figures::new(), Some(&none)).failed.len(), 2);
+        // A count that only one side has is none.
+        let (allocations, counted) = (of(&[("A", 1.0)]), || of(&[("A", 1.0)]));
+        for one_sided in [
+            Both { ours: counted(), peer: Figures::new() },
+            Both { ours: Figures::new(), peer: counted() },
+            Both { ours: of(&[("A", 0.0)]), peer: counted() },
+            Both { ours: counted(), peer: of(&[("A", 0.0)]) },
+        ] {
+            assert_eq!(judge(&gates, &allocations, Some(&one_sided)).failed.len(), 1);
+        }
         assert_eq!(judge(&[], &of(&[("A", 1.0)]), Some(&none)).failed.len(), 1);
         assert!(parse_gates("A | quick | 1").is_err() && parse_gates("A | 0.5").is_err());
     }

@@ -6,7 +6,7 @@ use crate::Result;
 use crate::job::{Job, Log};
 use crate::workspace::{Workspace, make_folder};
 
-const TARGETS: [&str; 3] = ["schema", "array", "metadata"];
+const TARGETS: [&str; 4] = ["schema", "array", "metadata", "tensor"];
 
 /// What cargo-fuzz passes as well, but for the comparisons, which cost more than they find here.
 const FLAGS: [&str; 9] = [

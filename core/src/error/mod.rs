@@ -55,6 +55,7 @@ impl<'a> Report<'a> {
     }
 
     /// Writes failures into memory that need not be initialised; without any the text is dropped.
+    #[inline]
     pub fn into_memory(memory: Option<&'a mut MaybeUninit<ErrorRecord>>) -> Self {
         Self { target: memory.map_or(Target::Nowhere, Target::Memory) }
     }

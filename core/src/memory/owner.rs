@@ -130,7 +130,14 @@ impl Owner {
 
     /// A second reference to the same thing, when the owner is one of ours and so can be counted, and what a reader of its
     /// memory waits on, when that is the same event as `event`.
+    #[inline]
     pub fn try_retain(&self, event: Event) -> Option<(Owner, Event)> {
+        // Most owners are somebody else's.
+        self.counted().and_then(|_| self.retained(event))
+    }
+
+    #[inline(never)]
+    fn retained(&self, event: Event) -> Option<(Owner, Event)> {
         let counted = self.counted()?;
         // SAFETY: the owner keeps the counted thing alive.
         unsafe {

@@ -74,24 +74,12 @@ impl Check<'_, '_, '_, '_> {
 
     fn dtype(&mut self) -> Flow {
         let DLDataType { code, bits, lanes } = self.tensor.dtype;
-        // What the header leaves open may be any width; some array libraries have only the common ones.
-        let allowed: Option<&[u8]> = match code {
-            0..=3 | 5 => Some(&[]),
-            4 => Some(&[16]),
-            6..=14 => Some(&[8]),
-            15 | 16 => Some(&[6]),
-            17 => Some(&[4]),
-            // Complex bfloat, defined after version 1.3.
-            18 => Some(&[32]),
-            _ => None,
-        };
-        match allowed {
+        match prescribed_bits(code) {
             None => {
                 let message = format_args!("expected a type code that DLPack defines, found {code}");
                 self.broken(Rule::Dl2, message)?;
             }
-            Some([]) if bits > 0 => {}
-            Some(allowed) if !allowed.contains(&bits) => {
+            Some(allowed) if !has_bits(allowed, bits) => {
                 let message = format_args!("expected bits that type code {code} prescribes, found {bits}");
                 self.broken(Rule::Dl14, message)?;
             }
@@ -238,6 +226,30 @@ impl Check<'_, '_, '_, '_> {
         }
         Flow::Continue(())
     }
+}
+
+/// The bits that elements of a type code have, none where any number of them will do; `None` for a code that is not defined.
+fn prescribed_bits(code: u8) -> Option<Option<u8>> {
+    Some(match code {
+        // What the header leaves open may be any width; some array libraries have only the common ones.
+        0..=3 | 5 => None,
+        4 => Some(16),
+        6..=14 => Some(8),
+        15 | 16 => Some(6),
+        17 => Some(4),
+        // Complex bfloat, defined after version 1.3.
+        18 => Some(32),
+        _ => return None,
+    })
+}
+
+fn has_bits(prescribed: Option<u8>, bits: u8) -> bool {
+    prescribed.map_or(bits > 0, |prescribed| bits == prescribed)
+}
+
+/// Whether DLPack has such elements.
+pub(super) fn is_defined(dtype: DLDataType) -> bool {
+    prescribed_bits(dtype.code).is_some_and(|prescribed| has_bits(prescribed, dtype.bits)) && dtype.lanes > 0
 }
 
 /// The lowest and the highest element of a tensor that has some, counted from the first.

@@ -2,6 +2,7 @@
 
 use core::ffi::c_void;
 
+use super::check::is_defined;
 use super::element::{BOOL, Element, is_plain, number, physical, value_bytes};
 use super::ffi::Tensor;
 use super::made::{Dims, IS_COPIED, Spec};
@@ -129,12 +130,13 @@ fn any_dimensions(array: &Array, options: &TensorOptions, report: &mut Report<'_
     let at = array.node().saturating_add(index);
     let data = array.tree().buffer(at, 1);
     let spec = Spec::new(data, start, place.device, element.dtype, dims.parts(), report)?;
-    Tensor::make(&spec, report, || kept(array, at, 1, &spec))
+    Tensor::make(&spec, report, || kept(array, at, 1, spec.data))
 }
 
 /// What a tensor of a buffer has to keep: nothing when it shows no byte of it.
-fn kept(array: &Array, node: usize, k: usize, spec: &Spec<'_>) -> Owner {
-    if spec.data.is_null() { Owner::NONE } else { array.tree().owner_of(node, k).0 }
+#[inline]
+fn kept(array: &Array, node: usize, k: usize, data: *const c_void) -> Owner {
+    if data.is_null() { Owner::NONE } else { array.tree().owner_of(node, k).0 }
 }
 
 fn arrange(dims: &mut Dims, order: Option<(usize, FixedShape)>) {
@@ -169,7 +171,7 @@ fn one_dimension(
     let (shape, strides) = ([array.length()], [1]);
     let device = array.tree().place().device;
     let spec = Spec::new(data, start, device, element.dtype, (&shape, &strides), report)?;
-    Tensor::make(&spec, report, || kept(array, array.node(), 1, &spec))
+    Tensor::make(&spec, report, || kept(array, array.node(), 1, spec.data))
 }
 
 /// The numbers of a node as the array's window shows it.
@@ -298,7 +300,7 @@ pub fn validity_to_tensor(
     dims.compact(report)?;
     let dtype = DLDataType { code: 1, bits: 8, lanes: 1 };
     let spec = Spec::new(data, start, array.tree().place().device, dtype, dims.parts(), report)?;
-    Tensor::make(&spec, report, || kept(array, node, 0, &spec)).map(|tensor| Some((tensor, bit)))
+    Tensor::make(&spec, report, || kept(array, node, 0, spec.data)).map(|tensor| Some((tensor, bit)))
 }
 
 /// A buffer as a tensor of elements of a type, row-major, from its first byte on.
@@ -310,11 +312,14 @@ pub fn buffer_to_tensor(
     report: &mut Report<'_>,
 ) -> Result<Tensor> {
     check_event(buffer.place(), &options.sync, report)?;
-    let bits = i64::from(dtype.bits).saturating_mul(i64::from(dtype.lanes));
-    if bits == 0 {
-        let message = format_args!("expected elements of at least one bit and one lane, found none");
+    if !is_defined(dtype) {
+        let DLDataType { code, bits, lanes } = dtype;
+        let message = format_args!(
+            "expected elements that DLPack defines, found type code {code}, {bits} bits, {lanes} lanes"
+        );
         return Err(report.fail(Status::InvalidArgument, message));
     }
+    let bits = i64::from(dtype.bits).saturating_mul(i64::from(dtype.lanes));
     if shape.len() > usize::try_from(MAX_NDIM).unwrap_or(0) {
         let message = format_args!("expected at most {MAX_NDIM} dimensions, found {}", shape.len());
         return Err(report.fail(Status::Unsupported, message));

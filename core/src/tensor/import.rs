@@ -5,7 +5,7 @@ use core::fmt::Write;
 
 use super::element::{BOOL, format_of, physical};
 use super::export::{TensorOptions, nested_tensors};
-use super::made::{Dims, has_no_id};
+use super::made::{Dims, has_no_id, is_handle};
 use super::shape_text::{EXTENSION_METADATA, FixedShape};
 use super::view::{Axes, TensorView};
 use crate::abi::{DEVICE_CPU, Device, FLAG_NULLABLE, bytes_of};
@@ -41,6 +41,9 @@ pub fn array_from_tensor(
 ) -> Result<(Array, bool)> {
     options.sync.mode(report)?;
     let device = device_of(tensor);
+    if is_handle(device.r#type) && tensor.byte_offset != 0 {
+        return Err(within_handle(tensor, report));
+    }
     let given = given_dims(tensor, report)?;
     let wanted = match ty {
         Some(ty) => asked(tensor, ty, &given, report)?,
@@ -399,15 +402,26 @@ impl Odometer {
         let now = self.element;
         for (at, (length, step)) in self.at.iter_mut().zip(self.wheels).take(self.n).rev() {
             *at = at.saturating_add(1);
-            self.element = self.element.saturating_add(step);
+            // The step of one element may be any number, and is taken back at once.
+            self.element = self.element.wrapping_add(step);
             if *at < length {
                 break;
             }
-            self.element = self.element.saturating_sub(step.saturating_mul(length));
+            self.element = self.element.wrapping_sub(step.wrapping_mul(length));
             *at = 0;
         }
         Some(now)
     }
+}
+
+/// An array's buffer starts where its address says, and an address is what a handle is not.
+#[cold]
+fn within_handle(tensor: &TensorView<'_>, report: &mut Report<'_>) -> Failed {
+    let (offset, device_type) = (tensor.byte_offset, tensor.device.device_type);
+    let message = format_args!(
+        "expected data at the start of a handle of device type {device_type}, found byte {offset}"
+    );
+    report.fail_at(Status::Unsupported, Rule::None, &"$", message)
 }
 
 #[cold]

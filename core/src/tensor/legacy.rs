@@ -14,9 +14,9 @@ pub fn rewrapped<'a>(
     for length in tensor.shape.numbers() {
         dims.push(*length, report)?;
     }
-    dims.compact(report)?;
-    if let Axes::Here(strides) = tensor.strides {
-        dims.set_strides(strides);
+    match tensor.strides {
+        Axes::Here(strides) => dims.set_strides(strides),
+        _ => dims.compact(report)?,
     }
     let flags = if tensor.version.is_some() { tensor.flags } else { READ_ONLY };
     let data = core::ptr::with_exposed_provenance(tensor.data);

@@ -156,11 +156,17 @@ pub(super) fn has_no_id(device_type: i32) -> bool {
 }
 
 /// A device as DLPack names it.
+#[inline]
 pub(super) fn dl_device(device: Device, report: &mut Report<'_>) -> Result<DLDevice> {
-    let device_type = device.r#type;
-    if device_type == DEVICE_CPU {
-        return Ok(DLDevice { device_type, device_id: 0 });
+    if device.r#type == DEVICE_CPU {
+        return Ok(DLDevice { device_type: DEVICE_CPU, device_id: 0 });
     }
+    other_device(device, report)
+}
+
+#[inline(never)]
+fn other_device(device: Device, report: &mut Report<'_>) -> Result<DLDevice> {
+    let device_type = device.r#type;
     match i32::try_from(device.id) {
         Ok(device_id) if device_id >= 0 => Ok(DLDevice { device_type, device_id }),
         _ if has_no_id(device_type) && device.id == -1 => Ok(DLDevice { device_type, device_id: 0 }),

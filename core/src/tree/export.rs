@@ -191,6 +191,7 @@ pub(super) unsafe fn own_node(array: &ArrowArray) -> Option<&ExportNode> {
 ///
 /// # Safety
 /// `entry` belongs to a node that is still live, or to a reference that is.
+#[inline]
 pub(super) unsafe fn refer_to(entry: *mut Entry) -> (Owner, Event) {
     // SAFETY: as the caller promises.
     unsafe {

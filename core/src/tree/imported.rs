@@ -316,6 +316,7 @@ impl Tree {
 
     /// Who keeps buffer `k` of node `i` alive, and the address of its event: its own owner where the library knows it,
     /// else the whole tree.
+    #[inline]
     pub fn owner_of(&self, i: usize, k: usize) -> (Owner, Event) {
         // SAFETY: a node of ours that the tree shows lives as long as the tree.
         let own = self.nodes().get(i).and_then(|node| unsafe { node.own.as_ref() });

@@ -120,6 +120,7 @@ impl Array {
     ///
     /// # Safety
     /// `raw` came from [`Array::into_raw`] of some copy of the library, and its count has not been let go.
+    #[inline]
     pub unsafe fn from_raw(raw: NonNull<c_void>) -> Option<ManuallyDrop<Self>> {
         let handle = ManuallyDrop::new(Self(raw.cast()));
         (handle.raw().mark == mark(Kind::Array)).then_some(handle)
