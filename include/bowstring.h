@@ -122,7 +122,8 @@ struct DLManagedTensor;
 /// For BowstringTensorOptions.flags: nulls go out as whatever lies in their place.
 #define BOWSTRING_TENSOR_VALUES_ONLY 2
 
-/// For BowstringTensorOptions.flags: bits may become bytes, bytes bits, and strides rows, by a copy in CPU memory.
+/// For BowstringTensorOptions.flags: bits may become bytes, bytes bits, and strides rows, by a copy on the same device. On devices
+/// it goes through CPU memory, and is there when the call returns.
 #define BOWSTRING_TENSOR_ALLOW_COPY 4
 
 /// For BowstringTensorOptions.flags: a legacy tensor, which cannot say so, may be made of read-only memory.
@@ -515,7 +516,9 @@ typedef struct BowstringTensorOptions {
     size_t struct_size;
     /// `BOWSTRING_TENSOR_*`.
     uint64_t flags;
-    /// What to do about unfinished device work.
+    /// What to do about unfinished device work. An array that becomes a tensor: QUEUE makes the queue that the tensor is for wait
+    /// for the array's event, HOST blocks. A tensor that becomes an array: QUEUE names the queue that its producer was given, and
+    /// an event is recorded there; otherwise nothing is pending. LIBRARY would let nobody wait, and is INVALID_ARGUMENT.
     struct BowstringSync sync;
 } BowstringTensorOptions;
 

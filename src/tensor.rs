@@ -20,7 +20,8 @@ use crate::sized::{self, read_input};
 pub const BOWSTRING_TENSOR_PHYSICAL: u64 = 1;
 /// For BowstringTensorOptions.flags: nulls go out as whatever lies in their place.
 pub const BOWSTRING_TENSOR_VALUES_ONLY: u64 = 2;
-/// For BowstringTensorOptions.flags: bits may become bytes, bytes bits, and strides rows, by a copy in CPU memory.
+/// For BowstringTensorOptions.flags: bits may become bytes, bytes bits, and strides rows, by a copy on the same device. On devices
+/// it goes through CPU memory, and is there when the call returns.
 pub const BOWSTRING_TENSOR_ALLOW_COPY: u64 = 4;
 /// For BowstringTensorOptions.flags: a legacy tensor, which cannot say so, may be made of read-only memory.
 pub const BOWSTRING_TENSOR_DROP_READ_ONLY: u64 = 8;
@@ -33,7 +34,9 @@ pub struct BowstringTensorOptions {
     pub struct_size: usize,
     /// `BOWSTRING_TENSOR_*`.
     pub flags: u64,
-    /// What to do about unfinished device work.
+    /// What to do about unfinished device work. An array that becomes a tensor: QUEUE makes the queue that the tensor is for wait
+    /// for the array's event, HOST blocks. A tensor that becomes an array: QUEUE names the queue that its producer was given, and
+    /// an event is recorded there; otherwise nothing is pending. LIBRARY would let nobody wait, and is INVALID_ARGUMENT.
     pub sync: Sync,
 }
 

@@ -95,6 +95,21 @@ def wait_after_event():
     cuda.release(array)
 
 
+def tensor_after_event():
+    import bowstring_ctypes as bs
+
+    stream, address, _, array = late_values()
+    other, tensor = cuda.stream(), c_void_p()
+    call("array_to_tensor", array, byref(bs.TensorOptions(sync=bs.Sync(SYNC_QUEUE, 0, other))), byref(tensor))
+    sim.enqueue_fill(other, address, 9, 8 * N)
+    time.sleep(SOON)
+    cuda.unblock(stream)
+    sim.wait_idle()
+    assert sim.peek(address, 8 * N) == b"\x09" * (8 * N), "the queue did not wait"
+    lib.bowstring_tensor_release(tensor)
+    cuda.release(array)
+
+
 def host_after_event():
     stream, address, _, array = late_values()
     with cuda.let_go_later(stream) as done:
@@ -352,8 +367,8 @@ def two_columns(kind, address):
 SCENARIOS = {
     one.__name__.replace("_", "-"): one
     for one in (
-        copy_after_event, read_after_event, access_after_event, access_arrived, wait_after_event, host_after_event,
-        read_arrived, copy_arrived, copy_finished, failed_read, failed_copy, failed_allocation, free_after_copy, free_drained, record_after_event, join_after_events, pending_done, pending_oldest, collect_blocks, allocated_ready,
+        copy_after_event, read_after_event, access_after_event, access_arrived, wait_after_event, tensor_after_event,
+        host_after_event,        read_arrived, copy_arrived, copy_finished, failed_read, failed_copy, failed_allocation, free_after_copy, free_drained, record_after_event, join_after_events, pending_done, pending_oldest, collect_blocks, allocated_ready,
     )
 }
 

@@ -41,11 +41,20 @@ impl Array {
         if nulls >= 0 {
             return Ok(nulls);
         }
-        self.count_elsewhere(span, sync, report)
+        self.count_elsewhere(self.node(), span, sync, report)
+    }
+
+    /// The number of nulls that the window shows of a node of the tree, wherever its bitmap is. It is remembered for the
+    /// window's own.
+    pub(crate) fn nulls_of(&self, node: usize, sync: &Sync, report: &mut Report<'_>) -> Result<i64> {
+        match self.span(node) {
+            Some(span) => self.count_elsewhere(node, span, sync, report),
+            None => Ok(-1),
+        }
     }
 
     /// Counts the nulls of the window where the CPU cannot read them, a piece of the bitmap at a time, and remembers them.
-    fn count_elsewhere(&self, span: Span, sync: &Sync, report: &mut Report<'_>) -> Result<i64> {
+    fn count_elsewhere(&self, node: usize, span: Span, sync: &Sync, report: &mut Report<'_>) -> Result<i64> {
         /// Bytes of a bitmap that are in CPU memory at once.
         const PIECE: usize = 1 << 20;
         let (offset, length) = (usize::try_from(span.offset), usize::try_from(span.length));
@@ -61,7 +70,7 @@ impl Array {
             while at < end && counted.is_ok() {
                 let n = end.saturating_sub(at).min(PIECE);
                 let into = bytes.get_mut(..n).unwrap_or_default();
-                counted = self.tree().fetch(sync, &mut [Fetch { node: self.node(), k: 0, at, into }], report);
+                counted = self.tree().fetch(sync, &mut [Fetch { node, k: 0, at, into }], report);
                 // Bits of the first and of the last byte may be others'.
                 let (start, stop) =
                     (at.saturating_mul(8).max(offset), at.saturating_add(n).saturating_mul(8));
@@ -73,11 +82,7 @@ impl Array {
             counted
         })?;
         let nulls = i64::try_from(nulls).unwrap_or(-1);
-        self.remember_nulls(nulls);
-        let whole = self.tree().nodes().get(self.node()).map(|node| (node.offset, node.length));
-        if whole == Some((span.offset, span.length)) {
-            self.tree().remember_nulls(self.node(), nulls);
-        }
+        self.remember(node, span, nulls);
         Ok(nulls)
     }
 
@@ -107,6 +112,11 @@ impl Array {
         let Some(nulls) = counted_nulls(span, |at, n| self.tree().host_bytes(node, 0, at, n)) else {
             return -1;
         };
+        self.remember(node, span, nulls);
+        nulls
+    }
+
+    fn remember(&self, node: usize, span: Span, nulls: i64) {
         if node == self.node() {
             self.remember_nulls(nulls);
         }
@@ -114,6 +124,5 @@ impl Array {
         if whole == Some((span.offset, span.length)) {
             self.tree().remember_nulls(node, nulls);
         }
-        nulls
     }
 }

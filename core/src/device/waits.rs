@@ -40,6 +40,8 @@ waits! {
     AccessAfterEvent = "access-after-event",
     /// A caller's queue waits for an array's event because it was asked to.
     WaitAfterEvent = "wait-after-event",
+    /// A caller's queue waits for the event of memory that a tensor shows.
+    TensorAfterEvent = "tensor-after-event",
     /// The caller's thread waits for the event of memory, because it asked to, or because the event is another driver's.
     HostAfterEvent = "host-after-event",
     /// The caller's thread waits for bytes that were copied for it to read.

@@ -48,6 +48,14 @@ impl Work {
         Ok(Self { backend, device, queue, mode })
     }
 
+    /// Lets a caller's queue or its thread wait for the event of `place`. `wait` names what for.
+    pub(crate) fn waiting(place: Place, sync: &Sync, wait: Wait, report: &mut Report<'_>) -> Result<()> {
+        if sync.mode(report)? == SyncMode::None && place.event != Event::NONE {
+            return Err(sync_required(report));
+        }
+        Self::on(place.device, sync, report)?.after(wait, place, report)
+    }
+
     /// Work on a queue that an event is to be recorded on: the caller's or one of the library's.
     pub(crate) fn recording(device: Device, sync: &Sync, report: &mut Report<'_>) -> Result<Self> {
         match sync.mode(report)? {

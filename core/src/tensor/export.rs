@@ -8,12 +8,12 @@ use super::ffi::Tensor;
 use super::made::{Dims, IS_COPIED, Spec};
 use super::shape_text::FixedShape;
 use super::view::MAX_NDIM;
-use crate::abi::{DLDataType, Device};
+use crate::abi::DLDataType;
 use crate::array::Array;
-use crate::device::{Sync, SyncMode, require_readable};
+use crate::device::{Sync, SyncMode, Wait, Work, is_cpu_readable};
 use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::memory::{Buffer, Event, Owner, Place};
-use crate::tree::Facts;
+use crate::tree::{Facts, Fetch, upload};
 use crate::types::{Format, Type};
 
 /// How a tensor is to be made.
@@ -50,14 +50,24 @@ pub(super) fn check_event(place: Place, sync: &Sync, report: &mut Report<'_>) ->
     if place.event == Event::NONE {
         return Ok(());
     }
-    if sync.mode(report)? == SyncMode::None {
-        let message = format_args!("expected a sync mode that waits for the memory's event, found NONE");
-        return Err(report.fail(Status::SyncRequired, message));
+    wait_for(place, sync, report)
+}
+
+/// Lets the caller's queue, or its thread, wait.
+#[cold]
+#[inline(never)]
+fn wait_for(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<()> {
+    check_queue(sync, report)?;
+    Work::waiting(place, sync, Wait::TensorAfterEvent, report)
+}
+
+/// A tensor's consumer has a queue of its own: one of the library's would let nobody wait.
+pub(super) fn check_queue(sync: &Sync, report: &mut Report<'_>) -> Result<()> {
+    if sync.mode(report)? != SyncMode::Library {
+        return Ok(());
     }
-    let device = place.device.r#type;
-    let message =
-        format_args!("expected a backend that can wait for an event of device type {device}, found none");
-    Err(report.fail(Status::Unsupported, message))
+    let message = format_args!("expected NONE, QUEUE or HOST, found LIBRARY, which would let nobody wait");
+    Err(report.fail(Status::InvalidArgument, message))
 }
 
 /// An array's values as a tensor: a number a row, or a fixed-size list of them at any depth.
@@ -190,7 +200,15 @@ fn check_nulls(
     if options.values_only || !has_validity {
         return Ok(());
     }
-    let nulls = array.shown_nulls(array.node().saturating_add(index));
+    let node = array.node().saturating_add(index);
+    let mut nulls = array.shown_nulls(node);
+    if nulls < 0 {
+        nulls = match array.nulls_of(node, &options.sync, report) {
+            // Without a backend nobody can count them.
+            Err(failed) if failed.status() == Status::Unsupported => -1,
+            counted => counted?,
+        };
+    }
     if nulls == 0 {
         return Ok(());
     }
@@ -250,26 +268,43 @@ fn unpacked(
         let message = format_args!("expected ALLOW_COPY to make bytes of bits, found no such flag");
         return Err(report.fail_at(Status::Unsupported, Rule::None, &ty.path(index), message));
     }
-    require_readable(array.tree().place(), &options.sync, report)?;
+    let place = array.tree().place();
     let (first, n) = (usize::try_from(facts.offset).unwrap_or(0), usize::try_from(facts.length).unwrap_or(0));
     let at = array.node().saturating_add(index);
     let size = first.saturating_add(n).div_ceil(8).saturating_sub(first >> 3);
-    let bits = if n == 0 { Some(&[][..]) } else { array.tree().host_bytes(at, k, first >> 3, size) };
-    let Some(bits) = bits else { return Err(no_node(report)) };
-    let copy = Buffer::filled(n, report, |bytes, _| {
-        for (i, byte) in bytes.iter_mut().enumerate() {
-            let bit = (first & 7).saturating_add(i);
-            *byte = bits.get(bit >> 3).map_or(0, |bits| bits >> (bit & 7) & 1);
-        }
+    let bytes_of = |bits: &[u8], report: &mut Report<'_>| {
+        Buffer::filled(n, report, |bytes, _| {
+            for (i, byte) in bytes.iter_mut().enumerate() {
+                let bit = (first & 7).saturating_add(i);
+                *byte = bits.get(bit >> 3).map_or(0, |bits| bits >> (bit & 7) & 1);
+            }
+            Ok(())
+        })
+    };
+    if is_cpu_readable(place.device) {
+        let bits = if n == 0 { Some(&[][..]) } else { array.tree().host_bytes(at, k, first >> 3, size) };
+        let Some(bits) = bits else { return Err(no_node(report)) };
+        return copied(bytes_of(bits, report)?, BOOL, dims, report);
+    }
+    // No device unpacks: the bits come here, and the bytes go back.
+    let mut bits = None;
+    let _staging = Buffer::filled(if n == 0 { 0 } else { size }, report, |into, report| {
+        array.tree().fetch(
+            &options.sync,
+            &mut [Fetch { node: at, k, at: first >> 3, into: &mut *into }],
+            report,
+        )?;
+        bits = Some(bytes_of(into, report)?);
         Ok(())
     })?;
-    copied(copy, BOOL, dims, report)
+    let Some(bytes) = bits else { return Err(no_node(report)) };
+    copied(upload(&bytes, place.device, report)?, BOOL, dims, report)
 }
 
 /// A tensor that alone has a copy of bytes.
 fn copied(copy: Buffer, code: u8, dims: &Dims, report: &mut Report<'_>) -> Result<Tensor> {
     let dtype = DLDataType { code, bits: 8, lanes: 1 };
-    let spec = Spec::new(copy.data(), 0, Device::CPU, dtype, dims.parts(), report)?;
+    let spec = Spec::new(copy.data(), 0, copy.place().device, dtype, dims.parts(), report)?;
     let spec = Spec { flags: IS_COPIED, ..spec };
     Tensor::make(&spec, report, || copy.into_owner())
 }

@@ -4,16 +4,16 @@ use core::ffi::c_char;
 use core::fmt::Write;
 
 use super::element::{BOOL, format_of, physical};
-use super::export::{TensorOptions, nested_tensors};
+use super::export::{TensorOptions, check_queue, nested_tensors};
 use super::made::{Dims, has_no_id, is_handle};
 use super::shape_text::{EXTENSION_METADATA, FixedShape};
 use super::view::{Axes, TensorView};
 use crate::abi::{DEVICE_CPU, Device, FLAG_NULLABLE, bytes_of};
 use crate::array::{Array, from_buffers};
-use crate::device::{Sync, require_readable};
+use crate::device::{Sync, SyncMode, is_cpu_readable};
 use crate::error::{Failed, Report, Result, Rule, Status, TextBuffer};
-use crate::memory::{Buffer, Event, OwnedBuffer, Place};
-use crate::tree::{Facts, Placement};
+use crate::memory::{Buffer, OwnedBuffer};
+use crate::tree::{Facts, Placement, fetch_owned, upload};
 use crate::types::metadata::{encode, encoded_size, pairs};
 use crate::types::{EXTENSION_NAME, Format, Type};
 
@@ -41,6 +41,9 @@ pub fn array_from_tensor(
 ) -> Result<(Array, bool)> {
     options.sync.mode(report)?;
     let device = device_of(tensor);
+    if !is_cpu_readable(device) {
+        check_queue(&options.sync, report)?;
+    }
     if is_handle(device.r#type) && tensor.byte_offset != 0 {
         return Err(within_handle(tensor, report));
     }
@@ -54,15 +57,17 @@ pub fn array_from_tensor(
     let size = wanted.dims.elements().saturating_mul(wanted.width);
     if is_compact && !wanted.packs {
         let array = build(&wanted, device, memory(if size == 0 { 0 } else { first }, size), report)?;
-        return Ok((array, size > 0));
+        return Ok((behind_queue(array, &options.sync, report)?, size > 0));
     }
     if !options.allow_copy {
         return Err(not_compact(tensor, &given, &wanted, report));
     }
-    require_readable(Place { device, event: Event::NONE }, &Sync::NONE, report)?;
-    let copy = gathered(tensor, &given, &wanted, memory, report)?;
+    let mut copy = gathered(tensor, &given, &wanted, device, &options.sync, memory, report)?;
+    if !is_cpu_readable(device) {
+        copy = upload(&copy, device, report)?;
+    }
     let mut copy = copy.into_owned();
-    match build_owned(&wanted, &mut copy, report) {
+    match build_on(&wanted, device, &mut copy, report) {
         Ok(array) => Ok((array, false)),
         Err(failed) => {
             drop(copy.take_owner());
@@ -264,9 +269,12 @@ fn build(wanted: &Wanted, device: Device, memory: OwnedBuffer, report: &mut Repo
     build_on(wanted, device, &mut memory, report)
 }
 
-/// An array of a copy, which it owns.
-fn build_owned(wanted: &Wanted, memory: &mut OwnedBuffer, report: &mut Report<'_>) -> Result<Array> {
-    build_on(wanted, Device::CPU, memory, report)
+/// The array under an event behind what is by now on the queue that the tensor's producer was given.
+fn behind_queue(array: Array, sync: &Sync, report: &mut Report<'_>) -> Result<Array> {
+    if is_cpu_readable(array.tree().device()) || sync.mode(report)? != SyncMode::Queue {
+        return Ok(array);
+    }
+    array.record(sync, report)
 }
 
 fn build_on(
@@ -307,11 +315,12 @@ fn gathered(
     tensor: &TensorView<'_>,
     given: &Dims,
     wanted: &Wanted,
+    device: Device,
+    sync: &Sync,
     memory: impl FnOnce(usize, i64) -> OwnedBuffer,
     report: &mut Report<'_>,
 ) -> Result<Buffer> {
     let (n, width) = (wanted.dims.elements(), wanted.width);
-    let bytes = n.saturating_mul(width);
     let (low, high) = reach(given);
     // From the lowest element on: strides may be negative.
     let first = i128::try_from(tensor.data)
@@ -321,11 +330,28 @@ fn gathered(
     let first = usize::try_from(first).unwrap_or(0);
     let span = high.saturating_sub(low).saturating_add(1).saturating_mul(width);
     let source = memory(first, if n == 0 { 0 } else { span });
-    let span = usize::try_from(span).unwrap_or(0);
-    let from = if n == 0 { Some(&[][..]) } else { source.host_bytes(Device::CPU, 0, span) };
-    let Some(from) = from else {
-        return Err(report.fail(Status::Internal, format_args!("expected readable memory, found none")));
-    };
+    let span = if n == 0 { 0 } else { usize::try_from(span).unwrap_or(0) };
+    if is_cpu_readable(device) {
+        let from = if n == 0 { Some(&[][..]) } else { source.host_bytes(Device::CPU, 0, span) };
+        let Some(from) = from else {
+            return Err(report.fail(Status::Internal, format_args!("expected readable memory, found none")));
+        };
+        return arranged(given, wanted, low, from, report);
+    }
+    // No device gathers: the values come here, and what they become goes back.
+    let mut made = None;
+    let _staging = Buffer::filled(span, report, |into, report| {
+        fetch_owned(&source, device, into, sync, report)?;
+        made = Some(arranged(given, wanted, low, into, report)?);
+        Ok(())
+    })?;
+    made.ok_or_else(|| report.fail(Status::Internal, format_args!("expected a copy, found none")))
+}
+
+/// The values in the order of the type's memory. `from` starts at the lowest of them.
+fn arranged(given: &Dims, wanted: &Wanted, low: i64, from: &[u8], report: &mut Report<'_>) -> Result<Buffer> {
+    let (n, width) = (wanted.dims.elements(), wanted.width);
+    let bytes = n.saturating_mul(width);
     let size = if wanted.packs { n.saturating_add(7) >> 3 } else { bytes };
     let (size, width) = (usize::try_from(size).unwrap_or(0), usize::try_from(width).unwrap_or(1));
     Buffer::filled(size, report, |to, _| {

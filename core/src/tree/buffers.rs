@@ -6,12 +6,12 @@ use super::Copies;
 use crate::abi::Device;
 use crate::device::{Allocator, Part, Route, Sync, SyncMode, Wait, Work, read_parts};
 use crate::error::{Report, Result};
-use crate::memory::{Buffer, Event, EventCell, Owner, Place};
+use crate::memory::{Buffer, Event, EventCell, OwnedBuffer, Owner, Place};
 use crate::tree::ZEROES;
 
 /// A buffer of its own memory: it owns the memory's owner and the event.
 fn wrapped(
-    memory: crate::memory::OwnedBuffer,
+    memory: OwnedBuffer,
     size: usize,
     device: Device,
     event: Option<crate::device::SharedEvent>,
@@ -95,6 +95,31 @@ pub(crate) fn allocate_on(
     }
     let buffer = wrapped(memory.into_owned(size), size, device, event, report)?;
     Ok((buffer, data))
+}
+
+/// A copy of CPU memory on another device, which is there when this returns.
+pub(crate) fn upload(buffer: &Buffer, to: Device, report: &mut Report<'_>) -> Result<Buffer> {
+    let work = Work::of_library(to, SyncMode::Host, report)?;
+    let size = usize::try_from(buffer.size()).unwrap_or(0);
+    copy_buffer(buffer, size, to, work, None, report)
+}
+
+/// Copies the first bytes of memory on a device into CPU memory, after what is on the queue that `sync` names, and waits until
+/// they are there.
+pub(crate) fn fetch_owned(
+    memory: &OwnedBuffer,
+    device: Device,
+    into: &mut [u8],
+    sync: &Sync,
+    report: &mut Report<'_>,
+) -> Result<()> {
+    let n = i64::try_from(into.len()).unwrap_or(i64::MAX);
+    if n > 0 && (memory.data().is_null() || (memory.size_bytes() >= 0 && memory.size_bytes() < n)) {
+        return Err(super::copies::internal(report));
+    }
+    let part = (n > 0).then(|| Part { from: memory.data(), into });
+    // SAFETY: whoever made the description vouched for as many bytes.
+    unsafe { read_parts(Place { device, event: Event::NONE }, sync, part.into_iter(), report) }
 }
 
 /// The same memory, said to be at another place.

@@ -19,7 +19,7 @@ mod survey;
 mod window;
 mod writer;
 
-pub(crate) use buffers::{allocate_on, buffer_at, copy_buffer, fetch_buffer};
+pub(crate) use buffers::{allocate_on, buffer_at, copy_buffer, fetch_buffer, fetch_owned, upload};
 pub(crate) use copies::{Copied, Copies};
 pub use export::ExportedArray;
 pub(crate) use extent::{Need, need};
