@@ -49,13 +49,19 @@ static void count(cuda_sim_counts *counts) {
   counts->pushed_here = (int64_t)sim_thread()->depth;
   counts->pushed = sim.pushed;
   counts->pending = sim.pending;
-  counts->mode_here = (int64_t)sim_thread()->mode;
 }
 
 EXPORT void cuda_sim_live(cuda_sim_counts *counts) {
   sim_lock();
   if (counts) count(counts);
   sim_unlock();
+}
+
+EXPORT int cuda_sim_capture_mode(void) {
+  sim_lock();
+  int mode = (int)sim_thread()->mode;
+  sim_unlock();
+  return mode;
 }
 
 EXPORT int64_t cuda_sim_captures_invalidated(void) {

@@ -58,9 +58,10 @@ typedef struct {
   int64_t pushed_here; /* contexts on this thread's stack */
   int64_t pushed;      /* on the stacks of all threads */
   int64_t pending;     /* operations that have not finished */
-  int64_t mode_here;   /* this thread's capture mode; 0 is the default */
 } cuda_sim_counts;
 void cuda_sim_live(cuda_sim_counts *counts);
+/* This thread's capture mode; 0 is the default. */
+int cuda_sim_capture_mode(void);
 
 /* ---- Faults: what a program must not do, whether or not the driver's answer shows it ---- */
 

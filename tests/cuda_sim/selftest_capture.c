@@ -193,9 +193,7 @@ static void modes(void) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   OK(cuThreadExchangeStreamCaptureMode(&mode));
   OK(cuEventQuery(outside));
-  cuda_sim_counts counts;
-  cuda_sim_live(&counts);
-  IS(counts.mode_here, CU_STREAM_CAPTURE_MODE_RELAXED);
+  IS(cuda_sim_capture_mode(), CU_STREAM_CAPTURE_MODE_RELAXED);
   OK(cuThreadExchangeStreamCaptureMode(&mode));
   mode = 3;
   FAILS(cuThreadExchangeStreamCaptureMode(&mode), CUDA_ERROR_INVALID_VALUE);

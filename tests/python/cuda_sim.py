@@ -29,7 +29,7 @@ class Counts(ctypes.Structure):
         (name, c_int64)
         for name in (
             "device_memory pool_memory pinned_memory managed_memory bytes streams events graphs contexts "
-            "primary_retains pushed_here pushed pending mode_here"
+            "primary_retains pushed_here pushed pending"
         ).split()
     ]
 
@@ -88,6 +88,7 @@ _CONTROL = {
     "faults": (c_int64,),
     "fault_text": (c_char_p, c_int64),
     "forget_faults": (c_int64,),
+    "capture_mode": (c_int,),
     "captures_invalidated": (c_int64,),
     "fail": (c_int, c_char_p, c_int64, c_int, c_int),
     "fail_nothing": (c_int,),
@@ -200,7 +201,9 @@ class Sim:
         """What is alive, by name."""
         counts = Counts()
         self.library.cuda_sim_live(byref(counts))
-        return {name: getattr(counts, name) for name, _ in Counts._fields_}
+        return {name: getattr(counts, name) for name, _ in Counts._fields_} | {
+            "capture_mode_here": self.library.cuda_sim_capture_mode()
+        }
 
     # Faults
 
