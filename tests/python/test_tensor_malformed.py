@@ -196,7 +196,12 @@ def take(case, is_legacy):
         assert made.deleted == has_deleter
     else:
         assert made.deleted == 0
-        assert support.buffer_infos(handle)[-1].data == made.data + case.members.get("offset", 0)
+        first = made.data + case.members.get("offset", 0)
+        assert support.buffer_infos(handle)[-1].data == first
+        again = tensors.to_tensor(handle)
+        assert tensors.look(again).address == first
+        tensors.release(again)
+        assert made.deleted == 0
     check_values(case, handle)
     gc.collect()
     assert made.deleted == has_deleter
