@@ -154,6 +154,17 @@ impl Work {
         unsafe { waits::drain(wait, self.backend, self.device, self.queue, report) }
     }
 
+    /// Waits, in whatever way works, until all that was enqueued is done; says whether it is.
+    pub(crate) fn settle(&self) -> bool {
+        let report = &mut Report::silent();
+        if self.drain(Wait::FailedWork, report).is_ok() {
+            return true;
+        }
+        let Ok(Some(event)) = self.record(report) else { return false };
+        // SAFETY: the event is the backend's.
+        unsafe { waits::on_host(Wait::FailedWork, self.backend, self.device, event.handle(), report) }.is_ok()
+    }
+
     /// An event behind all that was enqueued; none where work runs at once.
     pub(crate) fn record(&self, report: &mut Report<'_>) -> Result<Option<SharedEvent>> {
         if !self.backend.has_events() {
@@ -217,11 +228,13 @@ pub(crate) unsafe fn read_parts<'a>(
         // SAFETY: as the caller promises; all that was enqueued is done before this returns.
         let copied = unsafe { work.copy(Route::ToHost, into.as_mut_ptr().cast(), from, into.len(), report) };
         if let Err(failed) = copied {
-            let _ = work.drain(Wait::FailedWork, &mut Report::silent());
+            work.settle();
             return Err(failed);
         }
     }
-    work.drain(Wait::ReadArrived, report)
+    work.drain(Wait::ReadArrived, report).inspect_err(|_| {
+        work.settle();
+    })
 }
 
 /// Whether memory is on a device, as far as anybody can tell: where nobody can, its producer's word counts.

@@ -15,6 +15,8 @@ pub(super) struct Move {
     pub from: i64,
     /// Number of values that are copied.
     pub n: i64,
+    /// How many of them come before those that are shown, to make a whole byte: nobody vouches for their offsets.
+    pub lead: i64,
     /// The copy's own numbers.
     pub facts: Facts,
     /// Whether only part of the node is copied.
@@ -154,20 +156,21 @@ impl Search<'_> {
             has_rows |= matches!(slot.extent, Extent::Rows | Extent::RowsPlusOne);
         }
         let mut facts = Facts { length, null_count, offset: 0, ..whole };
-        let (mut from, mut n) = (start, length);
+        let (mut from, mut n, mut lead) = (start, length, 0);
         if node.format == Format::RunEndEncoded {
             // Rows are counted along the run ends, which are copied whole.
             facts.offset = start;
         } else if has_bits && has_rows {
-            facts.offset = start & 7;
-            from = start.saturating_sub(facts.offset);
-            n = length.saturating_add(facts.offset);
+            lead = start & 7;
+            facts.offset = lead;
+            from = start.saturating_sub(lead);
+            n = length.saturating_add(lead);
         }
         if length == 0 {
-            (from, n) = (start, 0);
+            (from, n, lead) = (start, 0, 0);
             facts.offset = 0;
         }
-        Ok(Some(Move { from, n, facts, is_part, ends: None }))
+        Ok(Some(Move { from, n, lead, facts, is_part, ends: None }))
     }
 
     /// Which values of a node belong to those that are copied of its parent.
@@ -209,7 +212,7 @@ impl Search<'_> {
         if own.n == 0 || !(has_data || own.is_part) {
             return None;
         }
-        let first = usize::try_from(own.from).ok()?;
+        let first = usize::try_from(own.from.checked_add(own.lead)?).ok()?;
         let last = usize::try_from(own.from.checked_add(own.n)?).ok()?;
         Some(Ends { node: i, first, last, width: usize::try_from(slot.bits >> 3).ok()? })
     }
