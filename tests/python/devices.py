@@ -211,14 +211,18 @@ def collect_all():
         plugin.settle()
 
 
-def check_clean():
-    """No plug-in noticed misuse, and nothing of theirs is alive."""
+def alive():
+    """Pieces of memory and events of each plug-in."""
+    return {plugin.type: (plugin.live_memory(), plugin.live_events()) for plugin in PLUGINS}
+
+
+def check_clean(before):
+    """No plug-in noticed misuse, and no more of theirs is alive than before."""
     collect_all()
     for plugin in PLUGINS:
         fault = plugin.fault()
         assert fault is None, f"plug-in {plugin.type}: {fault.decode()}"
-        alive = plugin.live_memory(), plugin.live_events()
-        assert alive == (0, 0), f"plug-in {plugin.type}: {alive} pieces of memory and events are alive"
+    assert alive() == before
 
 
 def reader(device):

@@ -26,8 +26,9 @@ _formats = set()
 
 @pytest.fixture(autouse=True)
 def clean():
+    before = devices.alive()
     yield
-    devices.check_clean()
+    devices.check_clean(before)
 
 
 def check_memory(handle, device):

@@ -1,6 +1,7 @@
 //! Which values of each node a copy takes along, and how large that makes each buffer.
 
 use super::told::{Ends, broken, read_ends, reserve};
+use crate::abi::DEVICE_CPU;
 use crate::array::Array;
 use crate::device::Sync;
 use crate::error::{Report, Result, Rule, Status};
@@ -170,7 +171,8 @@ impl Search<'_> {
             (from, n, lead) = (start, 0, 0);
             facts.offset = 0;
         }
-        Ok(Some(Move { from, n, lead, facts, is_part, ends: None }))
+        let ends = if is_part || n == 0 { None } else { self.stated_ends(index) };
+        Ok(Some(Move { from, n, lead, facts, is_part, ends }))
     }
 
     /// Which values of a node belong to those that are copied of its parent.
@@ -203,13 +205,21 @@ impl Search<'_> {
         }
     }
 
+    /// Where all of a node's text is as its maker said, where that need not be read from a device, and waited for.
+    fn stated_ends(&self, index: usize) -> Option<(i64, i64)> {
+        let tree = self.array.tree();
+        let has_data = tree.slot(index, 2).is_some_and(|slot| slot.extent == Extent::LastOffset);
+        let size = tree.stated_size(index, 2);
+        (has_data && size >= 0 && tree.device().r#type != DEVICE_CPU).then_some((0, size))
+    }
+
     /// The offsets of a node that has to be read: those of text and bytes, and of lists that only part of is copied.
     fn ends_of(&self, i: usize, own: &Move) -> Option<Ends> {
         let tree = self.array.tree();
         let index = self.array.node().saturating_add(i);
         let slot = tree.slot(index, 1).filter(|slot| slot.extent == Extent::RowsPlusOne)?;
         let has_data = tree.slot(index, 2).is_some_and(|slot| slot.extent == Extent::LastOffset);
-        if own.n == 0 || !(has_data || own.is_part) {
+        if own.n == 0 || own.ends.is_some() || !(has_data || own.is_part) {
             return None;
         }
         let first = usize::try_from(own.from.checked_add(own.lead)?).ok()?;
