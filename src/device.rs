@@ -104,8 +104,8 @@ pub(crate) unsafe fn with_options<T>(
 /// The CPU and CUDA's types are built in. Each other type may be registered once, and stays until the process ends.
 ///
 /// Ownership: `backend` is borrowed for the call and copied; its `ctx` and functions must stay until the process ends.
-/// Errors: INVALID_ARGUMENT for a NULL backend, a struct_size that is too small, a missing function that is required, or a type
-/// that the interface does not define, that is built in, or that was registered before; UNSUPPORTED for members that this
+/// Errors: INVALID_ARGUMENT for a NULL backend, a struct_size that is too small, a missing function that is required, a type
+/// that the interface does not define, that is built in, or that was registered before, or events for one whose arrays carry none; UNSUPPORTED for members that this
 /// version does not know, or more types than it has room for. Any thread may call it.
 /// Source: Arrow C Device interface, "Device types".
 ///

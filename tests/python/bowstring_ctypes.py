@@ -208,6 +208,36 @@ class ValidateOptions(Sized):
     ]
 
 
+ALLOCATE = CFUNCTYPE(c_void_p, c_void_p, c_int64, c_void_p)
+DEALLOCATE = CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_void_p)
+PROGRESS = CFUNCTYPE(c_int, c_void_p, c_int64, c_int64, c_int64)
+MAY_SHARE = 1
+
+
+class TransferOptions(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("sync", Sync),
+        ("flags", c_uint64),
+        ("ctx", c_void_p),
+        ("allocate", ALLOCATE),
+        ("deallocate", DEALLOCATE),
+        ("progress", PROGRESS),
+        ("depth", c_uint32),
+    ]
+
+
+BACKEND_FUNCTIONS = (
+    "probe", "allocate", "free", "copy_from_host", "copy_to_host", "copy_within", "copy_between", "library_queue",
+    "drain", "record", "queue_waits", "host_waits", "is_done", "destroy_event", "host_accessible", "locate",
+    "error_text",
+)
+
+
+class DeviceBackend(Sized):
+    _fields_ = [("struct_size", c_size_t), ("ctx", c_void_p)] + [(name, c_void_p) for name in BACKEND_FUNCTIONS]
+
+
 class TensorOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("flags", c_uint64), ("sync", Sync)]
 
@@ -255,6 +285,7 @@ _SCHEMA, _HOST, _DEVICE = POINTER(ArrowSchema), POINTER(ArrowArray), POINTER(Arr
 _SIZE = POINTER(c_size_t)
 _OPTIONS = POINTER(ValidateOptions)
 _HOW = POINTER(TensorOptions)
+_TRANSFER = POINTER(TransferOptions)
 
 
 def _raw(name, struct):
@@ -354,6 +385,16 @@ FUNCTIONS = {
     "bowstring_legacy_tensor_validate": (c_int32, c_void_p, _OPTIONS, _E),
     "bowstring_tensor_release": (None, c_void_p),
     "bowstring_legacy_tensor_release": (None, c_void_p),
+    "bowstring_device_register": (c_int32, c_int32, POINTER(DeviceBackend), _E),
+    "bowstring_device_probe": (c_int32, c_int32, POINTER(c_int64), _E),
+    "bowstring_device_collect": (c_int32, Device, c_bool, _SIZE, _E),
+    "bowstring_array_to_device": (c_int32, _H, Device, _TRANSFER, _OUT, POINTER(c_bool), _E),
+    "bowstring_buffer_to_device": (c_int32, _H, Device, _TRANSFER, _OUT, POINTER(c_bool), _E),
+    "bowstring_array_wait": (c_int32, _H, POINTER(Sync), _E),
+    "bowstring_array_record": (c_int32, _H, POINTER(Sync), _OUT, _E),
+    "bowstring_array_join_events": (c_int32, _H, POINTER(c_void_p), c_size_t, POINTER(Sync), _OUT, _E),
+    "bowstring_array_release_after": (c_int32, _OUT, POINTER(Sync), _E),
+    "bowstring_device_array_release_after": (c_int32, _DEVICE, POINTER(Sync), _E),
     "bowstring_callback_scope_set": (c_int32, POINTER(CallbackScope), _E),
     "bowstring_callback_scope_close": (None,),
     "bowstring_live_counts": (None, POINTER(LiveCounts)),

@@ -42,6 +42,8 @@ pub(crate) struct Allocation(NonNull<Block>);
 struct Block {
     backend: &'static dyn Backend,
     device: Device,
+    /// The library's own, because the caller's may be gone when the memory goes.
+    queue: Queue,
     data: NonNull<c_void>,
     size: usize,
     allocator: Option<Allocator>,
@@ -62,9 +64,11 @@ impl Allocation {
         allocator: Option<&Allocator>,
         report: &mut Report<'_>,
     ) -> Result<Self> {
-        let Some(size) = size.max(1).checked_next_multiple_of(ALIGNMENT) else {
+        let padded = size.max(1).checked_next_multiple_of(ALIGNMENT);
+        let Some(size) = padded.filter(|padded| isize::try_from(*padded).is_ok()) else {
             return Err(report.out_of_memory(size));
         };
+        let own_queue = backend.library_queue(device, report)?;
         let (memory, layout) = Plan::starting_with::<Block>().allocate(report)?;
         let data = match allocator {
             // SAFETY: as the caller promises.
@@ -76,9 +80,11 @@ impl Allocation {
             unsafe { std::alloc::dealloc(memory.as_ptr(), layout) };
         })?;
         let block: NonNull<Block> = memory.cast();
-        let allocator = allocator.copied();
+        let (allocator, event) = (allocator.copied(), None);
         // SAFETY: the memory was just allocated for one block.
-        unsafe { block.write(Block { backend, device, data, size, allocator, event: None, layout }) };
+        unsafe {
+            block.write(Block { backend, device, queue: own_queue, data, size, allocator, event, layout });
+        }
         Ok(Self(block))
     }
 
@@ -131,21 +137,23 @@ impl Allocator {
     }
 }
 
-/// Frees the memory behind the work that fills it, on a queue of the library's own, because the caller's may be gone.
+/// Frees the memory behind the work that fills it, on the library's queue; where that cannot be made to wait, after waiting.
 ///
 /// Where the driver cannot be asked any more, as at the end of the process, the memory is left alone.
 unsafe extern "C" fn release(context: *mut c_void) {
     let Some(block) = NonNull::new(context.cast::<Block>()) else { return };
     // SAFETY: an owner is let go once, so the block is this call's alone.
-    let Block { backend, device, data, size, allocator, event, layout } = unsafe { block.read() };
+    let Block { backend, device, queue, data, size, allocator, event, layout } = unsafe { block.read() };
     // SAFETY: as above; what was read out is dropped by name.
     unsafe { std::alloc::dealloc(block.as_ptr().cast(), layout) };
     let report = &mut Report::silent();
-    let Ok(queue) = backend.library_queue(device, report) else { return };
     if let Some(event) = &event {
+        let (event, wait) = (event.handle(), Wait::FreeAfterCopy);
         // SAFETY: queue and event are the backend's.
-        let waits =
-            unsafe { waits::on_queue(Wait::FreeAfterCopy, backend, device, event.handle(), queue, report) };
+        let waits = unsafe {
+            waits::on_queue(wait, backend, device, event, queue, report)
+                .or_else(|_| waits::on_host(wait, backend, device, event, report))
+        };
         if waits.is_err() {
             return;
         }

@@ -11,7 +11,7 @@ use crate::error::{Failed, Report, Result, Status};
 
 /// What a device can do, as C functions.
 ///
-/// `device_id` is the id of one of the type's devices, `queue` one of its driver's queues. Each function gets `ctx` first,
+/// `device_id` is what a caller or a producer named: there need not be such a device. `queue` is one of the driver's queues. Each function gets `ctx` first,
 /// may be called from any thread, several at a time, with no lock held, and must not unwind. Those that return a number return
 /// 0, or an error number of their own.
 ///
@@ -26,7 +26,7 @@ pub struct DeviceBackend {
     pub ctx: *mut c_void,
     /// Writes the number of devices. NULL: one, with id 0.
     pub probe: Option<unsafe extern "C" fn(ctx: *mut c_void, count: *mut i64) -> i32>,
-    /// Writes the address of `size` bytes, aligned to 64, for work on `queue`. Required.
+    /// Writes the address of `size` bytes, aligned to 64, for work on `queue`, or NULL when there is no room. Required.
     pub allocate: Option<
         unsafe extern "C" fn(
             ctx: *mut c_void,

@@ -5,8 +5,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::backend::Backend;
 use super::cpu::CPU;
-use super::device_name;
 use super::plugin::{DeviceBackend, Plugin};
+use super::{device_name, takes_events};
 use crate::abi::{ArrowDeviceType, DEVICE_CPU, Device};
 use crate::error::{Report, Result, Status};
 
@@ -69,6 +69,13 @@ pub unsafe fn register(
     #[cfg(feature = "cuda")]
     if super::cuda::is_cuda(device_type) {
         return refused(report, "which is built in");
+    }
+    if plugin.has_events() && !takes_events(device_type) {
+        let name = device_name(device_type);
+        let message = format_args!(
+            "expected a backend without events for device type {device_type} ({name}), whose arrays carry none, found one with events"
+        );
+        return Err(report.fail(Status::InvalidArgument, message));
     }
     let _one_at_a_time = REGISTERING.lock().unwrap_or_else(PoisonError::into_inner);
     if plugin_of(device_type).is_some() {

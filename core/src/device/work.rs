@@ -148,6 +148,17 @@ impl Work {
         unsafe { waits::drain(wait, self.backend, self.device, self.queue, report) }
     }
 
+    /// Waits, in whatever way works, until all that was enqueued is done; says whether it is. `wait` names what for.
+    pub(crate) fn settle(&self, wait: Wait) -> bool {
+        let report = &mut Report::silent();
+        if self.drain(wait, report).is_ok() {
+            return true;
+        }
+        let Ok(Some(event)) = self.record(report) else { return false };
+        // SAFETY: the event is the backend's.
+        unsafe { waits::on_host(wait, self.backend, self.device, event.handle(), report) }.is_ok()
+    }
+
     /// An event behind all that was enqueued; none where work runs at once.
     pub(crate) fn record(&self, report: &mut Report<'_>) -> Result<Option<SharedEvent>> {
         if !self.backend.has_events() {
@@ -211,13 +222,12 @@ pub(crate) unsafe fn read_parts<'a>(
         // SAFETY: as the caller promises; all that was enqueued is done before this returns.
         let copied = unsafe { work.copy(Route::ToHost, into.as_mut_ptr().cast(), from, into.len(), report) };
         if let Err(failed) = copied {
-            let _ = work.drain(Wait::FailedRead, &mut Report::silent());
+            work.settle(Wait::FailedRead);
             return Err(failed);
         }
     }
-    // What was enqueued writes to the caller's memory, and so is given a second chance to end first.
     work.drain(Wait::ReadArrived, report).inspect_err(|_| {
-        let _ = work.drain(Wait::FailedRead, &mut Report::silent());
+        work.settle(Wait::FailedRead);
     })
 }
 

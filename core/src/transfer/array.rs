@@ -2,7 +2,7 @@
 
 use super::moves::{Move, Moves, moves};
 use super::told::reserve;
-use super::{Options, Path, path, shared_place, sync_of_hop};
+use super::{Options, Path, path, shared_place, sync_of_source};
 use crate::abi::{DEVICE_CPU, Device};
 use crate::array::{Array, from_buffers};
 use crate::device::Work;
@@ -34,7 +34,7 @@ pub fn array_to_device(
     match path(place, to, &options.sync, report)? {
         Path::Straight(work) => copied(array, &ty, to, work, options, report).map(|array| (array, false)),
         Path::ThroughHost => {
-            let sync = sync_of_hop(&options.sync, report)?;
+            let sync = sync_of_source(place.device, to, &options.sync, report)?;
             let hop = Options { sync, progress: options.progress, ..Options::DEFAULT };
             let (host, _) = array_to_device(array, Device::CPU, &hop, report)?;
             let Path::Straight(work) = path(host.tree().place(), to, &options.sync, report)? else {
@@ -50,10 +50,28 @@ pub fn array_to_device(
 enum Piece {
     /// Nothing: it is built, or there is none.
     Absent,
-    /// So many offsets, less so much, which the CPU subtracts when they are there.
-    Offsets { shift: i64, width: usize },
+    /// Offsets that the CPU moves to the front when they are there.
+    Offsets(Shift),
     /// Bytes as they are.
     Bytes,
+}
+
+/// How offsets are moved to the front.
+#[derive(Debug, Clone, Copy)]
+struct Shift {
+    /// What is taken from each.
+    by: i64,
+    /// Size of an offset.
+    width: usize,
+    /// How many come before those that are shown; they become 0.
+    lead: usize,
+}
+
+impl Shift {
+    fn of(own: &Move, slot: &Slot) -> Self {
+        let width = usize::try_from(slot.bits >> 3).unwrap_or(8).max(1);
+        Self { by: own.shift(), width, lead: usize::try_from(own.lead).unwrap_or(0) }
+    }
 }
 
 fn copied(
@@ -65,9 +83,7 @@ fn copied(
     report: &mut Report<'_>,
 ) -> Result<Array> {
     let from = array.tree().device();
-    // A caller's queue is one of the device that the copy goes to.
-    let is_its_queue = to.r#type == DEVICE_CPU || to == from;
-    let sync = if is_its_queue { options.sync } else { sync_of_hop(&options.sync, report)? };
+    let sync = sync_of_source(from, to, &options.sync, report)?;
     let plan = moves(array, &sync, report)?;
     let n_buffers = array.n_buffers();
     let copies = Copies::of_array(array, to, work, n_buffers, options.allocator, report)?;
@@ -126,8 +142,7 @@ impl Job<'_> {
         let number = self.copies.room(n, report)?;
         let mut piece = Piece::Bytes;
         if slot.extent == Extent::RowsPlusOne && own.shift() != 0 && n > 0 {
-            let width = usize::try_from(slot.bits >> 3).unwrap_or(8);
-            piece = Piece::Offsets { shift: own.shift(), width };
+            piece = Piece::Offsets(Shift::of(own, &slot));
             if !to_host {
                 self.copies.copy_staged(number, *staged, n, report)?;
                 *staged = staged.saturating_add(n);
@@ -201,7 +216,7 @@ impl Job<'_> {
             let slot = self.tree.slot(self.index(i), 1).filter(|slot| slot.extent == Extent::RowsPlusOne);
             let Some(slot) = slot.filter(|_| own.shift() != 0 && own.n > 0) else { continue };
             let (at, n) = self.range(i, own, 1, &slot, report)?;
-            wanted.push((i, at, n, own.shift(), usize::try_from(slot.bits >> 3).unwrap_or(8)));
+            wanted.push((i, at, n, Shift::of(own, &slot)));
             size = size.saturating_add(n);
         }
         if wanted.is_empty() {
@@ -219,10 +234,10 @@ impl Job<'_> {
             tree.fetch(sync, &mut fetches, report)?;
             drop(fetches);
             let mut rest = bytes;
-            for (_, _, n, shift, width) in &wanted {
+            for (_, _, n, shift) in &wanted {
                 let (own, others) = rest.split_at_mut_checked(*n).unwrap_or_default();
                 rest = others;
-                subtract(own, *shift, *width);
+                subtract(own, *shift);
             }
             Ok(())
         })
@@ -241,10 +256,10 @@ impl Job<'_> {
 }
 
 /// Moves offsets to the front.
-fn subtract(offsets: &mut [u8], shift: i64, width: usize) {
-    for offset in offsets.chunks_exact_mut(width.max(1)) {
+fn subtract(offsets: &mut [u8], Shift { by, width, lead }: Shift) {
+    for (i, offset) in offsets.chunks_exact_mut(width).enumerate() {
         if let Some(old) = read_offset(offset, width) {
-            write_offset(offset, width, old.wrapping_sub(shift));
+            write_offset(offset, width, if i < lead { 0 } else { old.wrapping_sub(by) });
         }
     }
 }
@@ -265,7 +280,7 @@ fn built(
         let buffer = match *piece {
             Piece::Absent => Some(OwnedBuffer::absent()),
             Piece::Bytes => copied.next(to, |_| ()),
-            Piece::Offsets { shift, width } => copied.next(to, |bytes| subtract(bytes, shift, width)),
+            Piece::Offsets(shift) => copied.next(to, |bytes| subtract(bytes, shift)),
         };
         buffers.0.push(buffer.unwrap_or_else(OwnedBuffer::absent));
     }

@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use super::{Options, Path, path, shared_place, sync_of_hop};
+use super::{Options, Path, path, shared_place, sync_of_source};
 use crate::abi::{DEVICE_CPU, Device};
 use crate::device::Sync;
 use crate::error::{Report, Result, Status};
@@ -48,7 +48,8 @@ pub fn buffer_to_device(
     let copy = match path(place, to, &options.sync, report)? {
         Path::Straight(work) => crate::tree::copy_buffer(buffer, size, to, work, options.allocator, report)?,
         Path::ThroughHost => {
-            let hop = Options { sync: sync_of_hop(&options.sync, report)?, ..Options::DEFAULT };
+            let sync = sync_of_source(place.device, to, &options.sync, report)?;
+            let hop = Options { sync, ..Options::DEFAULT };
             let (host, _) = buffer_to_device(buffer, Device::CPU, &hop, report)?;
             let Path::Straight(work) = path(host.place(), to, &options.sync, report)? else {
                 let message = format_args!("expected a way from the CPU, found none");

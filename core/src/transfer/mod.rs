@@ -85,12 +85,14 @@ fn path(from: Place, to: Device, sync: &Sync, report: &mut Report<'_>) -> Result
     Ok(Path::Straight(work))
 }
 
-/// What a copy to the CPU is asked for when it is only on the way: its own queue, and whatever was said about events.
-fn sync_of_hop(sync: &Sync, report: &mut Report<'_>) -> Result<Sync> {
-    // A caller's queue is of the device that the copy goes to in the end.
+/// How the memory of `from` is read on the way to `to`: on the caller's queue where that is one of `from`, else on one of the
+/// library's.
+fn sync_of_source(from: Device, to: Device, sync: &Sync, report: &mut Report<'_>) -> Result<Sync> {
+    // A caller's queue is of the device that the copy goes to in the end, or, where that is the CPU, comes from.
+    let is_its_queue = to.r#type == DEVICE_CPU || to == from;
     Ok(match sync.mode(report)? {
-        SyncMode::Queue => Sync::of(SyncMode::Library),
-        mode => Sync::of(mode),
+        SyncMode::Queue if !is_its_queue => Sync::of(SyncMode::Library),
+        _ => *sync,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Which values of each node a copy takes along, and how large that makes each buffer.
 
 use super::told::{Ends, broken, read_ends, reserve};
+use crate::abi::DEVICE_CPU;
 use crate::array::Array;
 use crate::device::Sync;
 use crate::error::{Report, Result, Rule, Status};
@@ -15,6 +16,8 @@ pub(super) struct Move {
     pub from: i64,
     /// Number of values that are copied.
     pub n: i64,
+    /// How many of them come before those that are shown, to make a whole byte: nobody vouches for their offsets.
+    pub lead: i64,
     /// The copy's own numbers.
     pub facts: Facts,
     /// Whether only part of the node is copied.
@@ -154,20 +157,22 @@ impl Search<'_> {
             has_rows |= matches!(slot.extent, Extent::Rows | Extent::RowsPlusOne);
         }
         let mut facts = Facts { length, null_count, offset: 0, ..whole };
-        let (mut from, mut n) = (start, length);
+        let (mut from, mut n, mut lead) = (start, length, 0);
         if node.format == Format::RunEndEncoded {
             // Rows are counted along the run ends, which are copied whole.
             facts.offset = start;
         } else if has_bits && has_rows {
-            facts.offset = start & 7;
-            from = start.saturating_sub(facts.offset);
-            n = length.saturating_add(facts.offset);
+            lead = start & 7;
+            facts.offset = lead;
+            from = start.saturating_sub(lead);
+            n = length.saturating_add(lead);
         }
         if length == 0 {
-            (from, n) = (start, 0);
+            (from, n, lead) = (start, 0, 0);
             facts.offset = 0;
         }
-        Ok(Some(Move { from, n, facts, is_part, ends: None }))
+        let ends = if is_part || n == 0 { None } else { self.stated_ends(index) };
+        Ok(Some(Move { from, n, lead, facts, is_part, ends }))
     }
 
     /// Which values of a node belong to those that are copied of its parent.
@@ -200,16 +205,24 @@ impl Search<'_> {
         }
     }
 
+    /// Where all of a node's text is as its maker said, where that need not be read from a device, and waited for.
+    fn stated_ends(&self, index: usize) -> Option<(i64, i64)> {
+        let tree = self.array.tree();
+        let has_data = tree.slot(index, 2).is_some_and(|slot| slot.extent == Extent::LastOffset);
+        let size = tree.stated_size(index, 2);
+        (has_data && size >= 0 && tree.device().r#type != DEVICE_CPU).then_some((0, size))
+    }
+
     /// The offsets of a node that has to be read: those of text and bytes, and of lists that only part of is copied.
     fn ends_of(&self, i: usize, own: &Move) -> Option<Ends> {
         let tree = self.array.tree();
         let index = self.array.node().saturating_add(i);
         let slot = tree.slot(index, 1).filter(|slot| slot.extent == Extent::RowsPlusOne)?;
         let has_data = tree.slot(index, 2).is_some_and(|slot| slot.extent == Extent::LastOffset);
-        if own.n == 0 || !(has_data || own.is_part) {
+        if own.n == 0 || own.ends.is_some() || !(has_data || own.is_part) {
             return None;
         }
-        let first = usize::try_from(own.from).ok()?;
+        let first = usize::try_from(own.from.checked_add(own.lead)?).ok()?;
         let last = usize::try_from(own.from.checked_add(own.n)?).ok()?;
         Some(Ends { node: i, first, last, width: usize::try_from(slot.bits >> 3).ok()? })
     }

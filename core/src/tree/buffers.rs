@@ -1,13 +1,13 @@
 //! Single buffers on any device.
 
 use core::ffi::c_void;
+use core::sync::atomic::AtomicU64;
 
 use super::Copies;
 use crate::abi::Device;
-use crate::device::{Allocator, Part, Route, Sync, SyncMode, Wait, Work, read_parts};
+use crate::device::{Allocation, Allocator, Part, Route, Sync, SyncMode, Wait, Work, read_parts};
 use crate::error::{Report, Result};
 use crate::memory::{Buffer, Event, EventCell, OwnedBuffer, Owner, Place};
-use crate::tree::ZEROES;
 
 /// A buffer of its own memory: it owns the memory's owner and the event.
 fn wrapped(
@@ -57,6 +57,30 @@ pub(crate) fn copy_buffer(
     }
 }
 
+/// Zeroes in CPU memory. Nobody writes to them: atomics are there so that they take no room in the library's file.
+static ZERO_PAGES: [AtomicU64; 1 << 13] = [const { AtomicU64::new(0) }; 1 << 13];
+
+/// Enqueues copies of zeroes over all of a device's memory: from the CPU, and where the device copies within itself, from what
+/// was filled so far, twice as much each time.
+fn fill_with_zeroes(work: &Work, memory: &Allocation, report: &mut Report<'_>) -> Result<()> {
+    let (data, size) = (memory.data(), memory.size());
+    let is_within = work.reaches(work.device(), work.device());
+    let mut at = 0usize;
+    while at < size {
+        let to = data.wrapping_byte_add(at);
+        let left = size.saturating_sub(at);
+        let (route, from, n): (_, *const c_void, _) = if is_within && at > 0 {
+            (Route::Within, data.cast_const(), left.min(at))
+        } else {
+            (Route::FromHost, ZERO_PAGES.as_ptr().cast(), left.min(size_of_val(&ZERO_PAGES)))
+        };
+        // SAFETY: both ranges are so long and apart; zeroes are there for good, and the memory until the queue is done.
+        unsafe { work.copy(route, to, from, n, report) }?;
+        at = at.saturating_add(n);
+    }
+    Ok(())
+}
+
 /// Zeroed memory on a device that is not the CPU.
 pub(crate) fn allocate_on(
     device: Device,
@@ -67,29 +91,23 @@ pub(crate) fn allocate_on(
     let work = Work::on(device, sync, report)?;
     let mut memory = work.allocate(size, None, report)?;
     let data = memory.data();
-    let whole = size_of_val(&ZEROES).max(1);
-    let mut at = 0usize;
-    let filled = loop {
-        let n = memory.size().saturating_sub(at).min(whole);
-        if n == 0 {
-            break Ok(());
-        }
-        let to = data.wrapping_byte_add(at);
-        // SAFETY: both are so long, and zeroes are there for good.
-        if let Err(failed) = unsafe { work.copy(Route::FromHost, to, ZEROES.address(), n, report) } {
-            break Err(failed);
-        }
-        at = at.saturating_add(n);
-    };
+    let filled = fill_with_zeroes(&work, &memory, report);
     let is_async = matches!(work.mode(), SyncMode::Queue | SyncMode::Library);
     let event = match filled {
         Ok(()) if is_async => work.record(report),
         Ok(()) => work.drain(Wait::AllocatedReady, report).map(|()| None),
         Err(failed) => Err(failed),
     };
-    let event = event.inspect_err(|_| {
-        let _ = work.drain(Wait::FailedAllocation, &mut Report::silent());
-    })?;
+    let event = match event {
+        Ok(event) => event,
+        Err(failed) => {
+            if !work.settle(Wait::FailedAllocation) {
+                // It may still be written to.
+                core::mem::forget(memory);
+            }
+            return Err(failed);
+        }
+    };
     if let Some(event) = &event {
         memory.free_after(event.clone());
     }

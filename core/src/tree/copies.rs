@@ -8,7 +8,8 @@ use crate::device::{Allocation, Allocator, Route, SharedEvent, SyncMode, Wait, W
 use crate::error::{Report, Result, Status};
 use crate::memory::{Buffer, OwnedBuffer, Owner};
 
-/// Copies that are being enqueued. Dropped early, it waits for what was enqueued and frees what was made.
+/// Copies that are being enqueued. Dropped early, it waits for what was enqueued and frees what was made; where it cannot wait,
+/// what may still be in use is never freed.
 pub(crate) struct Copies<'a> {
     work: Work,
     to: Device,
@@ -212,8 +213,8 @@ impl<'a> Copies<'a> {
 
 impl Drop for Copies<'_> {
     fn drop(&mut self) {
-        if self.is_running {
-            let _ = self.work.drain(Wait::FailedCopy, &mut Report::silent());
+        if self.is_running && !self.work.settle(Wait::FailedCopy) {
+            core::mem::forget((core::mem::take(&mut self.made), self.keeps.take(), self.staging.take()));
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Tree, role_name};
 use crate::device::{Part, Sync, is_on, read_parts};
 use crate::error::{Failed, Report, Result, Rule};
+use crate::memory::Event;
 use crate::types::Role;
 
 /// Bytes of a buffer of a tree, and where they are copied to.
@@ -38,6 +39,9 @@ impl Tree {
             into.copy_from_slice(bytes);
             // What is copied need not be copied again below.
             *into = &mut [];
+        }
+        if wanted.iter().all(|fetch| fetch.into.is_empty()) && self.place().event == Event::NONE {
+            return sync.mode(report).map(|_| ());
         }
         let parts = wanted.iter_mut().filter(|fetch| !fetch.into.is_empty()).map(|fetch| {
             let from = self.buffer(fetch.node, fetch.k).wrapping_byte_add(fetch.at);
