@@ -14,3 +14,4 @@ pub mod buffer;
 pub mod process;
 pub mod tensor;
 pub mod validate;
+pub mod stream;

@@ -108,6 +108,19 @@ impl<'a> Report<'a> {
         self.write(Status::CallbackError, Rule::None, spot, message)
     }
 
+    /// A failure that came with an error number of its own.
+    #[cold]
+    pub fn fail_with_code(&mut self, status: Status, code: i64, message: fmt::Arguments<'_>) -> Failed {
+        self.write(status, Rule::None, Spot { path: &"", row: -1, native_code: code }, message)
+    }
+
+    /// A failure that was told before.
+    #[cold]
+    pub fn repeat(&mut self, record: &ErrorRecord) -> Failed {
+        self.put(record);
+        Failed(Status::from_code(record.status).unwrap_or(Status::Internal))
+    }
+
     /// Memory ran out while `bytes` were asked for.
     #[cold]
     pub fn out_of_memory(&mut self, bytes: usize) -> Failed {

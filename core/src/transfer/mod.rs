@@ -1,0 +1,6 @@
+//! What copies values: several arrays become one.
+#![forbid(unsafe_code)]
+
+mod concat;
+
+pub use concat::concat;
