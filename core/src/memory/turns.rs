@@ -24,7 +24,8 @@ impl<T> Turns<T> {
     #[inline]
     pub fn take(&self) -> Option<Turn<'_, T>> {
         let free = self.is_taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        free.is_ok().then_some(Turn(self))
+        // Not made before it is known: a turn that is dropped ends.
+        free.is_ok().then(|| Turn(self))
     }
 
     /// Whether somebody uses the value now.
@@ -81,6 +82,7 @@ mod tests {
     fn one_turn_at_a_time() {
         let turns = Turns::new(1);
         let mut first = turns.take().unwrap();
+        assert!(turns.take().is_none());
         assert!(turns.is_taken() && turns.take().is_none());
         *first = 2;
         drop(first);

@@ -220,7 +220,7 @@ pub unsafe fn import_device_stream(
     report: &mut Report<'_>,
 ) -> Result<Stream> {
     // SAFETY: as the caller promises.
-    unsafe { import_stream(raw, device_stream, report) }
+    unsafe { import_stream(raw, release_device, device_stream, report) }
 }
 
 /// Takes over a stream in CPU memory. When it fails, nothing was taken.
@@ -229,17 +229,18 @@ pub unsafe fn import_device_stream(
 /// The struct is what the Arrow C Stream interface says.
 pub unsafe fn import_host_stream(raw: &mut ArrowArrayStream, report: &mut Report<'_>) -> Result<Stream> {
     // SAFETY: as the caller promises.
-    unsafe { import_stream(raw, host_stream, report) }
+    unsafe { import_stream(raw, release_host, host_stream, report) }
 }
 
 unsafe fn import_stream<S: RawStream>(
     raw: &mut S,
+    ours: unsafe extern "C" fn(*mut S),
     check: impl FnOnce(&S, Findings<'_, '_>) -> Result<()>,
     report: &mut Report<'_>,
 ) -> Result<Stream> {
     check(raw, Findings::first(report))?;
     // SAFETY: as the caller promises.
-    if let Some(stream) = unsafe { taken_back(raw) } {
+    if let Some(stream) = unsafe { taken_back(raw, ours) } {
         return Ok(stream);
     }
     // SAFETY: as the caller promises.
@@ -407,7 +408,7 @@ impl Stream {
             get_schema: Some(get_schema),
             get_next: Some(get_next),
             get_last_error: Some(get_last_error),
-            release: Some(release),
+            release: Some(release_device),
             private_data: self.into_raw().as_ptr(),
         }
     }
@@ -420,7 +421,7 @@ impl Stream {
             get_schema: Some(get_schema),
             get_next: Some(get_next),
             get_last_error: Some(get_last_error),
-            release: Some(release),
+            release: Some(release_host),
             private_data: self.into_raw().as_ptr(),
         }
     }
@@ -500,7 +501,21 @@ unsafe extern "C" fn get_last_error<S: RawStream>(raw: *mut S) -> *const c_char 
     text
 }
 
-unsafe extern "C" fn release<S: RawStream>(raw: *mut S) {
+// Neither generic nor inlined, so that each has one address by which its structs are known again.
+
+#[inline(never)]
+unsafe extern "C" fn release_device(raw: *mut ArrowDeviceArrayStream) {
+    // SAFETY: as the caller promises.
+    unsafe { release(raw) };
+}
+
+#[inline(never)]
+unsafe extern "C" fn release_host(raw: *mut ArrowArrayStream) {
+    // SAFETY: as the caller promises.
+    unsafe { release(raw) };
+}
+
+unsafe fn release<S: RawStream>(raw: *mut S) {
     guarded(|| {
         // SAFETY: as in `get_schema`.
         unsafe {
@@ -516,8 +531,7 @@ unsafe extern "C" fn release<S: RawStream>(raw: *mut S) {
 }
 
 /// The stream of a struct that is ours, which comes back as it went out.
-unsafe fn taken_back<S: RawStream>(raw: &mut S) -> Option<Stream> {
-    let ours: unsafe extern "C" fn(*mut S) = release::<S>;
+unsafe fn taken_back<S: RawStream>(raw: &mut S, ours: unsafe extern "C" fn(*mut S)) -> Option<Stream> {
     let found = (*raw.release())?;
     if found as usize != ours as usize {
         return None;

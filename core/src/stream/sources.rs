@@ -43,10 +43,8 @@ impl Stream {
         let from = stream.ty();
         let root = from.root_node();
         if root.format != Format::Struct {
-            let message = format_args!(
-                "expected a stream of structs to select columns of, found one of {}",
-                from.root_node().format.text(&[], core::iter::empty())
-            );
+            let message =
+                format_args!("expected a stream of structs to select columns of, found one of {from}");
             return Err(report.fail(Status::InvalidArgument, message));
         }
         let mut nodes = Vec::new();
