@@ -253,7 +253,7 @@ fn making(ty: *mut BowstringType) {
                 }
                 assert_eq!(out.is_null(), status != BOWSTRING_OK);
                 bowstring_stream_release(out);
-                (if status == BOWSTRING_OUT_OF_MEMORY { status } else { status }, made)
+                (status, made)
             });
             assert_eq!(made, 4, "the producer's schema, its type, the stream, its source");
         }
@@ -382,7 +382,6 @@ fn consuming(ty: *mut BowstringType) {
                 bowstring_device_array_release(&mut out);
                 bowstring_device_array_release(&mut other);
                 bowstring_device_stream_release(&mut raw);
-                core::mem::forget(first);
                 (if code == libc::ENOMEM { BOWSTRING_OUT_OF_MEMORY } else { code }, made)
             });
             assert_eq!(made, usize::from(!second), "memory to check them in, once for the stream");
