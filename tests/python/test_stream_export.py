@@ -263,6 +263,76 @@ def test_what_we_built_goes_on_as_it_is():
     support.release(made)
 
 
+def test_a_plain_batch_that_was_changed_is_looked_at():
+    """Columns of numbers are told by a look; each change to one is noticed."""
+    data = pa.RecordBatch.from_pydict({"a": [1, 2, 3], "b": [1, None, 3], "c": [5, 6, 7]})
+    made = support.imported(data)
+    kind = support.type_of(made)
+
+    def given(change, wanted=None):
+        nodes, buffers = support.to_buffers(made)
+        array, schema = support.rebuilt(kind, nodes, buffers)
+        lib.bowstring_schema_release(byref(schema))
+        at = array.array.private_data
+        change(array)
+        callbacks = Callbacks([array])
+        exported = Exported(callbacks.made(wanted or kind))
+        code, found = exported.next()
+        goes_on = code == 0 and found.array.private_data == at
+        if code == 0:
+            lib.bowstring_device_array_release(byref(found))
+        text = exported.text()
+        exported.release()
+        callbacks.done()
+        return goes_on, text
+
+    def column(i):
+        return lambda array: array.array.children[i].contents
+
+    def set_(i, **members):
+        return lambda array: [setattr(column(i)(array), name, value) for name, value in members.items()]
+
+    def moved_out(array):
+        taken = bs.ArrowArray()
+        lib.bowstring_host_array_move(byref(column(1)(array)), byref(taken))
+        lib.bowstring_host_array_release(byref(taken))
+
+    def swapped(array):
+        children = array.array.children
+        children[0], children[2] = children[2], children[0]
+
+    assert given(lambda array: None) == (True, None)
+    for change, rule in (
+        (moved_out, "A7"),
+        (set_(1, length=2), "B4"),
+        (set_(1, length=-1), "A1"),
+        (set_(1, null_count=4), "A2"),
+        (set_(1, null_count=-2), "A2"),
+        (set_(1, offset=1), "A4"),
+        (set_(1, n_buffers=3), "A3"),
+        (set_(1, n_buffers=1), "A3"),
+        (set_(1, buffers=None), "A4"),
+        (set_(1, n_children=1), "A7"),
+        (set_(0, null_count=1), "A5"),
+    ):
+        goes_on, text = given(change)
+        assert not goes_on and f"({rule})" in text, (rule, text)
+    goes_on, text = given(swapped)
+    assert not goes_on and text is None
+    # The same columns as a type that needs more of them.
+    wider = support.type_from(pa.schema({"a": pa.int64(), "b": pa.decimal128(3, 1), "c": pa.int64()}))
+    goes_on, text = given(lambda array: None, wider)
+    assert not goes_on and "(A4)" in text
+    narrower = support.type_from(pa.schema({"a": pa.int32(), "b": pa.int8(), "c": pa.bool_()}))
+    assert given(lambda array: None, narrower) == (True, None)
+    fewer = support.type_from(pa.schema({"a": pa.int64(), "b": pa.int64()}))
+    goes_on, text = given(lambda array: None, fewer)
+    assert not goes_on and "(A7)" in text
+    for one in (kind, wider, narrower, fewer):
+        lib.bowstring_type_release(one)
+    support.release(made)
+
+
 def test_a_host_stream_of_another_device():
     steps = [Placed(pa.array([1]), 2)]
     producer = Producer(steps, pa.int64(), device_type=2)
