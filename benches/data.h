@@ -43,6 +43,8 @@ struct foreign {
 };
 
 struct foreign new_foreign(struct column *columns, int64_t n);
+/* A stream that hands over so many of them; it lives until it ends, one at a time. */
+void foreign_stream(const struct foreign *foreign, int n, struct ArrowDeviceArrayStream *out);
 /* One nullable int64 column's schema. */
 void column_schema(const struct column *column, struct ArrowSchema *out);
 /* Those of the batch. */

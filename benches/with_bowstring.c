@@ -300,6 +300,76 @@ static void measure_w5(void) {
   measure((struct job){run_move, &moved}, "W5 move");
 }
 
+/* ---- W7 ---- */
+
+enum { STREAM_BATCHES = 100, STREAM_COLUMNS = 10 };
+
+struct flow {
+  struct batch *batch;
+  int one_owner;
+  int left;
+};
+
+static int next_batch(void *ctx, struct ArrowDeviceArray *out) {
+  struct flow *flow = ctx;
+  if (flow->left-- > 0) export_batch(flow->batch, flow->one_owner, out);
+  return 0;
+}
+
+static inline void run_flow(struct batch *batch, int one_owner, long times) {
+  while (times-- > 0) {
+    struct flow flow = {batch, one_owner, STREAM_BATCHES};
+    BowstringStreamCallbacks callbacks = {.struct_size = sizeof callbacks, .ctx = &flow, .get_next = next_batch};
+    BowstringStream *made = NULL;
+    struct ArrowDeviceArrayStream stream;
+    OK(bowstring_stream_from_callbacks(batch->type, &callbacks, &made, &error));
+    OK(bowstring_stream_export(&made, &stream, &error));
+    int batches = 0;
+    for (;;) {
+      struct ArrowDeviceArray array;
+      EXPECT(stream.get_next(&stream, &array) == 0);
+      if (array.array.release == NULL) break;
+      batches++;
+      touch(&array);
+      array.array.release(&array.array);
+    }
+    EXPECT(batches == STREAM_BATCHES);
+    stream.release(&stream);
+  }
+}
+
+static void run_flow_each(void *state, long times) { run_flow(state, 0, times); }
+static void run_flow_one_owner(void *state, long times) { run_flow(state, 1, times); }
+
+static void run_consume(void *state, long times) {
+  while (times-- > 0) {
+    struct ArrowDeviceArrayStream raw;
+    foreign_stream(state, STREAM_BATCHES, &raw);
+    BowstringStream *stream = NULL;
+    OK(bowstring_stream_import(&raw, &stream, &error));
+    int batches = 0;
+    for (;;) {
+      BowstringArray *array;
+      OK(bowstring_stream_next(stream, &array, &error));
+      if (array == NULL) break;
+      batches++;
+      touch(array);
+      bowstring_array_release(array);
+    }
+    EXPECT(batches == STREAM_BATCHES);
+    bowstring_stream_release(stream);
+  }
+}
+
+static void measure_w7(void) {
+  struct batch batch = new_batch(STREAM_COLUMNS);
+  struct foreign foreign = new_foreign(batch.columns, STREAM_COLUMNS);
+  expect_batch_exports(&batch);
+  measure((struct job){run_flow_each, &batch}, "W7 100 batches, produced and drained");
+  measure((struct job){run_flow_one_owner, &batch}, "W7 100 batches, produced and drained, one owner");
+  measure((struct job){run_consume, &foreign}, "W7 100 batches, consumed");
+}
+
 /* ---- W8 ---- */
 
 static void run_tensor(void *state, long times) {
@@ -334,6 +404,7 @@ int main(int argc, char **argv) {
   if (measure_wants("W3")) measure_w3();
   if (measure_wants("W4")) measure_w4();
   if (measure_wants("W5")) measure_w5();
+  if (measure_wants("W7")) measure_w7();
   if (measure_wants("W8")) measure_w8();
   return 0;
 }

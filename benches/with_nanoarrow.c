@@ -301,6 +301,71 @@ static void measure_w5(void) {
   measure((struct job){run_move, &moved}, "W5 move");
 }
 
+/* ---- W7 ---- */
+
+enum { STREAM_BATCHES = 100, STREAM_COLUMNS = 10 };
+
+/* nanoarrow has a stream of arrays that are there, and none of arrays that are made when they are asked for. */
+static void run_flow(void *state, long times) {
+  while (times-- > 0) {
+    struct ArrowSchema schema;
+    struct ArrowArrayStream host;
+    struct ArrowDeviceArrayStream stream;
+    export_batch_schema(state, &schema);
+    OK(ArrowBasicArrayStreamInit(&host, &schema, STREAM_BATCHES));
+    for (int i = 0; i < STREAM_BATCHES; i++) {
+      struct ArrowDeviceArray array;
+      export_batch(state, &array);
+      ArrowBasicArrayStreamSetArray(&host, i, &array.array);
+    }
+    OK(ArrowDeviceBasicArrayStreamInit(&stream, &host, ArrowDeviceCpu()));
+    int batches = 0;
+    for (;;) {
+      struct ArrowDeviceArray array;
+      OK(stream.get_next(&stream, &array));
+      if (array.array.release == NULL) break;
+      batches++;
+      touch(&array);
+      ArrowArrayRelease(&array.array);
+    }
+    EXPECT(batches == STREAM_BATCHES);
+    stream.release(&stream);
+  }
+}
+
+static void run_consume(void *state, long times) {
+  while (times-- > 0) {
+    struct ArrowDeviceArrayStream stream;
+    struct ArrowSchema schema;
+    struct ArrowDeviceArrayView view;
+    foreign_stream(state, STREAM_BATCHES, &stream);
+    OK(stream.get_schema(&stream, &schema));
+    ArrowDeviceArrayViewInit(&view);
+    OK(ArrowArrayViewInitFromSchema(&view.array_view, &schema, NULL));
+    ArrowSchemaRelease(&schema);
+    int batches = 0;
+    for (;;) {
+      struct ArrowDeviceArray array;
+      OK(stream.get_next(&stream, &array));
+      if (array.array.release == NULL) break;
+      batches++;
+      OK(ArrowDeviceArrayViewSetArray(&view, &array, NULL));
+      touch(&view);
+      ArrowArrayRelease(&array.array);
+    }
+    EXPECT(batches == STREAM_BATCHES);
+    ArrowDeviceArrayViewReset(&view);
+    stream.release(&stream);
+  }
+}
+
+static void measure_w7(void) {
+  struct batch batch = new_batch(STREAM_COLUMNS);
+  struct foreign foreign = new_foreign(batch.columns, STREAM_COLUMNS);
+  measure((struct job){run_flow, &batch}, "W7 100 batches, produced and drained");
+  measure((struct job){run_consume, &foreign}, "W7 100 batches, consumed");
+}
+
 int main(int argc, char **argv) {
   measure_setup(argc, argv);
   if (measure_wants("W1")) measure_w1();
@@ -308,5 +373,6 @@ int main(int argc, char **argv) {
   if (measure_wants("W3")) measure_w3();
   if (measure_wants("W4")) measure_w4();
   if (measure_wants("W5")) measure_w5();
+  if (measure_wants("W7")) measure_w7();
   return 0;
 }

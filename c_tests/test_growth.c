@@ -256,12 +256,23 @@ static BowstringStatus validate_host(void *options) {
   return status;
 }
 
+static BowstringStatus validate_stream(void *options) {
+  BowstringStream *stream = NULL, *validated = NULL;
+  const BowstringArray *arrays[] = {array};
+  CHECK_OK(bowstring_stream_from_arrays(NULL, arrays, 1, &stream, &report));
+  BowstringStatus status = bowstring_stream_validated(&stream, options, &validated, &report);
+  CHECK((stream == NULL) == (status == BOWSTRING_OK) && (validated == NULL) == (status != BOWSTRING_OK));
+  bowstring_stream_release(stream);
+  bowstring_stream_release(validated);
+  return status;
+}
+
 static void read_options(const struct sized *sized) {
-  reader *const readers[] = {validate_schema, validate_array, validate_device, validate_host};
+  reader *const readers[] = {validate_schema, validate_array, validate_device, validate_host, validate_stream};
   const BowstringValidateOptions members = {0};
   array = sample_import(sample_named("utf8"));
   type = bowstring_type_retain(bowstring_array_type(array));
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < 5; i++) {
     test_refusals(sized, readers[i], &members);
     for (size_t told = sized->first; told <= LARGEST; told += told < sized->now + 40 ? 1 : 9973) {
       check_about("%s, read with struct_size %zu", sized->name, told);
@@ -309,6 +320,41 @@ static void read_tensor_options(const struct sized *sized) {
   bowstring_array_release(array);
 }
 
+static int nothing_more(void *ctx, struct ArrowDeviceArray *out) {
+  (void)ctx;
+  return out->array.release != NULL;
+}
+
+static BowstringStatus make_stream(void *callbacks) {
+  BowstringStream *stream = NULL;
+  BowstringStatus status = bowstring_stream_from_callbacks(type, callbacks, &stream, &report);
+  CHECK((stream == NULL) == (status != BOWSTRING_OK));
+  bowstring_stream_release(stream);
+  return status;
+}
+
+static void read_callbacks(const struct sized *sized) {
+  BowstringStreamCallbacks members = {.get_next = nothing_more, .release = owner_release};
+  CHECK_OK(bowstring_type_parse("int32", &type, &report));
+  members.ctx = owner_new(NULL);
+  test_refusals(sized, make_stream, &members);
+  CHECK_INT(owners_left(), 1);
+  owner_release(members.ctx);
+  for (size_t told = sized->first; told <= LARGEST; told += told < sized->now + 40 ? 1 : 9973) {
+    check_about("%s, read with struct_size %zu", sized->name, told);
+    members.ctx = owner_new(NULL);
+    unsigned char *bytes = stated(&members, sized->now, told, 0);
+    CHECK_OK(make_stream(bytes));
+    owners_all_gone();
+    BowstringStreamCallbacks after;
+    memcpy(&after, bytes, sizeof after);
+    CHECK_INT(after.struct_size, told);
+    CHECK(after.ctx == NULL && after.release == NULL && after.get_next == nothing_more);
+    free(bytes);
+  }
+  bowstring_type_release(type);
+}
+
 /* ---- all of them ---- */
 
 #define SIZED(type) #type, FIRST_##type, sizeof(type), type##_fields, type##_leaves
@@ -323,6 +369,7 @@ static const struct sized sized_structs[] = {
     {SIZED(BowstringCallbackScope), NULL, 0, read_scope},
     {SIZED(BowstringValidateOptions), NULL, 0, read_options},
     {SIZED(BowstringTensorOptions), NULL, 0, read_tensor_options},
+    {SIZED(BowstringStreamCallbacks), NULL, 0, read_callbacks},
 };
 enum { N_SIZED = sizeof sized_structs / sizeof *sized_structs };
 

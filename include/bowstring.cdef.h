@@ -131,6 +131,7 @@ struct DLManagedTensor;
 #define BOWSTRING_CONFORM_TO_VIEWS 8
 typedef struct BowstringArray BowstringArray;
 typedef struct BowstringBuffer BowstringBuffer;
+typedef struct BowstringStream BowstringStream;
 typedef struct BowstringType BowstringType;
 typedef int32_t BowstringStatus;
 typedef struct BowstringError {
@@ -303,6 +304,15 @@ typedef struct BowstringValidateOptions {
     void *ctx;
     int (*on_finding)(void *ctx, int32_t severity, const struct BowstringError *finding);
 } BowstringValidateOptions;
+typedef struct BowstringStreamCallbacks {
+    size_t struct_size;
+    struct BowstringDevice device;
+    void *ctx;
+    int (*get_next)(void *ctx, struct ArrowDeviceArray *out);
+    int (*get_next_array)(void *ctx, struct BowstringArray **out);
+    const char *(*get_last_error)(void *ctx);
+    void (*release)(void *ctx);
+} BowstringStreamCallbacks;
 #define BOWSTRING_OK 0
 #define BOWSTRING_INVALID_ARGUMENT 1
 #define BOWSTRING_INVALID_DATA 2
@@ -643,3 +653,48 @@ BowstringStatus bowstring_tensor_validate(const struct DLManagedTensorVersioned 
 BowstringStatus bowstring_legacy_tensor_validate(const struct DLManagedTensor *tensor,
                                                  const struct BowstringValidateOptions *options,
                                                  struct BowstringError *error);
+const struct BowstringType *bowstring_stream_type(const struct BowstringStream *stream);
+struct BowstringDevice bowstring_stream_device(const struct BowstringStream *stream);
+void bowstring_stream_cancel(struct BowstringStream *stream);
+void bowstring_stream_release(struct BowstringStream *stream);
+BowstringStatus bowstring_stream_next(struct BowstringStream *stream,
+                                      struct BowstringArray **out,
+                                      struct BowstringError *error);
+BowstringStatus bowstring_stream_next_device_array(struct BowstringStream *stream,
+                                                   struct ArrowDeviceArray *out,
+                                                   struct BowstringError *error);
+BowstringStatus bowstring_stream_collect(struct BowstringStream **stream,
+                                         const struct BowstringSync *sync,
+                                         struct BowstringArray **out,
+                                         struct BowstringError *error);
+BowstringStatus bowstring_stream_from_callbacks(const struct BowstringType *type,
+                                                struct BowstringStreamCallbacks *callbacks,
+                                                struct BowstringStream **out,
+                                                struct BowstringError *error);
+BowstringStatus bowstring_stream_export(struct BowstringStream **stream,
+                                        struct ArrowDeviceArrayStream *out,
+                                        struct BowstringError *error);
+BowstringStatus bowstring_stream_export_host(struct BowstringStream **stream,
+                                             const struct BowstringSync *sync,
+                                             struct ArrowArrayStream *out,
+                                             struct BowstringError *error);
+BowstringStatus bowstring_stream_import(struct ArrowDeviceArrayStream *stream,
+                                        struct BowstringStream **out,
+                                        struct BowstringError *error);
+BowstringStatus bowstring_stream_import_host(struct ArrowArrayStream *stream,
+                                             struct BowstringStream **out,
+                                             struct BowstringError *error);
+BowstringStatus bowstring_stream_from_arrays(const struct BowstringType *type,
+                                             const struct BowstringArray *const *arrays,
+                                             size_t n_arrays,
+                                             struct BowstringStream **out,
+                                             struct BowstringError *error);
+BowstringStatus bowstring_stream_validated(struct BowstringStream **stream,
+                                           const struct BowstringValidateOptions *options,
+                                           struct BowstringStream **out,
+                                           struct BowstringError *error);
+BowstringStatus bowstring_stream_select(struct BowstringStream **stream,
+                                        const size_t *columns,
+                                        size_t n_columns,
+                                        struct BowstringStream **out,
+                                        struct BowstringError *error);

@@ -168,6 +168,10 @@ typedef struct BowstringArray BowstringArray;
 /// One block of memory, its owner and its event: immutable, shared, thread safe.
 typedef struct BowstringBuffer BowstringBuffer;
 
+/// A source of arrays of one type on one type of device: one owner, moved and not counted. A call that meets another one on the
+/// same stream is refused.
+typedef struct BowstringStream BowstringStream;
+
 /// A parsed schema, or one node of it: immutable, shared, thread safe.
 typedef struct BowstringType BowstringType;
 
@@ -417,7 +421,7 @@ typedef struct BowstringBufferMemory {
 
 /// What a device can do, as C functions.
 ///
-/// `device_id` is the id of one of the type's devices, `queue` one of its driver's queues. Each function gets `ctx` first,
+/// `device_id` is what a caller or a producer named: there need not be such a device. `queue` is one of the driver's queues. Each function gets `ctx` first,
 /// may be called from any thread, several at a time, with no lock held, and must not unwind. Those that return a number return
 /// 0, or an error number of their own.
 ///
@@ -430,7 +434,7 @@ typedef struct BowstringDeviceBackend {
     void *ctx;
     /// Writes the number of devices. NULL: one, with id 0.
     int32_t (*probe)(void *ctx, int64_t *count);
-    /// Writes the address of `size` bytes, aligned to 64, for work on `queue`. Required.
+    /// Writes the address of `size` bytes, aligned to 64, for work on `queue`, or NULL when there is no room. Required.
     int32_t (*allocate)(void *ctx, int64_t device_id, int64_t size, void *queue, void **data);
     /// Frees memory of `allocate` once the work that is on `queue` by now is done. Required.
     int32_t (*free)(void *ctx, int64_t device_id, void *data, int64_t size, void *queue);
@@ -498,7 +502,7 @@ typedef struct BowstringLiveCounts {
     size_t arrays;
     /// Buffer handles' blocks.
     size_t buffers;
-    /// Stream handles.
+    /// Streams: handles, and exported ones that are not released.
     size_t streams;
     /// Exported tensors.
     size_t tensors;
@@ -549,6 +553,27 @@ typedef struct BowstringValidateOptions {
     /// The record is only there during the call; its status is OK where the finding is no error. Not 0 stops.
     int (*on_finding)(void *ctx, int32_t severity, const struct BowstringError *finding);
 } BowstringValidateOptions;
+
+/// A producer of arrays. Its callbacks run one at a time, on whatever thread asks the stream, must not unwind, and return 0 or an
+/// error number of the system such as EIO.
+typedef struct BowstringStreamCallbacks {
+    /// Size of this struct in the caller's build.
+    size_t struct_size;
+    /// The device of every array; all zero is the CPU. The id is -1 where it differs from array to array.
+    struct BowstringDevice device;
+    /// What each callback is called with.
+    void *ctx;
+    /// Fills in the next array of the stream's type, or leaves `out` released at the end. `out` is a released struct; what is in
+    /// it after an error is released.
+    int (*get_next)(void *ctx, struct ArrowDeviceArray *out);
+    /// Instead of `get_next`: sets `*out`, which is NULL, to a handle of the next array, which is handed over, or leaves it at the
+    /// end.
+    int (*get_next_array)(void *ctx, struct BowstringArray **out);
+    /// Text of the last failure, which is copied at once, or NULL; called after a failure only. May be NULL itself.
+    const char *(*get_last_error)(void *ctx);
+    /// Lets the producer go, once, when the stream is released, from whatever thread that is. May be NULL.
+    void (*release)(void *ctx);
+} BowstringStreamCallbacks;
 
 /// The call did what it says.
 #define BOWSTRING_OK 0
@@ -1474,8 +1499,8 @@ BowstringStatus bowstring_buffer_into_owned(struct BowstringBuffer **buffer,
 /// The CPU and CUDA's types are built in. Each other type may be registered once, and stays until the process ends.
 ///
 /// Ownership: `backend` is borrowed for the call and copied; its `ctx` and functions must stay until the process ends.
-/// Errors: INVALID_ARGUMENT for a NULL backend, a struct_size that is too small, a missing function that is required, or a type
-/// that the interface does not define, that is built in, or that was registered before; UNSUPPORTED for members that this
+/// Errors: INVALID_ARGUMENT for a NULL backend, a struct_size that is too small, a missing function that is required, a type
+/// that the interface does not define, that is built in, or that was registered before, or events for one whose arrays carry none; UNSUPPORTED for members that this
 /// version does not know, or more types than it has room for. Any thread may call it.
 /// Source: Arrow C Device interface, "Device types".
 BOWSTRING_API
@@ -1779,6 +1804,204 @@ BOWSTRING_API
 BowstringStatus bowstring_legacy_tensor_validate(const struct DLManagedTensor *tensor,
                                                  const struct BowstringValidateOptions *options,
                                                  struct BowstringError *error);
+
+/// The type of every array of the stream; NULL for NULL.
+///
+/// Ownership: the result is borrowed and lives as long as the stream; retain it to keep it longer. Any thread may call it,
+/// also while another one asks the stream.
+BOWSTRING_API
+const struct BowstringType *bowstring_stream_type(const struct BowstringStream *stream);
+
+/// The device of the stream: its type is that of every array's device, its id -1 unless all arrays are known to be on the same.
+/// All zero for NULL.
+///
+/// Ownership: nothing changes hands. Any thread may call it, also while another one asks the stream.
+BOWSTRING_API
+struct BowstringDevice bowstring_stream_device(const struct BowstringStream *stream);
+
+/// Ends the stream: the next call, and one that is running, say CANCELLED, and so do all after that. A producer that is
+/// running is not interrupted. A stream that has ended or failed stays as it is. NULL is fine.
+///
+/// Ownership: nothing changes hands; the stream still has to be released. Any thread may call it, also while another one asks
+/// the stream, but not while another one releases it or hands it over.
+BOWSTRING_API
+void bowstring_stream_cancel(struct BowstringStream *stream);
+
+/// Lets the stream go, and the producer with it. Arrays that it gave live on. NULL is fine.
+///
+/// Ownership: the handle is gone afterwards; the producer's release runs now, on this thread. Any thread may call it, but not
+/// while another one uses the stream, and not from inside its producer.
+BOWSTRING_API
+void bowstring_stream_release(struct BowstringStream *stream);
+
+/// Gives the next array; NULL at the end, again and again.
+///
+/// A stream that has failed says the same again, without asking its producer. An error of a producer is told with its number, in
+/// native_code, and its text: ENOMEM as OUT_OF_MEMORY, ENOSYS and ENOTSUP as UNSUPPORTED, ECANCELED as CANCELLED, all else as
+/// CALLBACK_ERROR. Every error that is about an array says which, in batch.
+///
+/// Ownership: the caller releases `*out`, which lives on without the stream. What a producer gave with an error, and an array that
+/// fails its check, are released.
+/// Errors: INVALID_ARGUMENT for NULL arguments, and with rule ST6 for a call that meets another one; INVALID_DATA with rule, path
+/// and batch for an array that breaks one; CALLBACK_ERROR; CANCELLED after bowstring_stream_cancel; OUT_OF_MEMORY; INTERNAL for a
+/// producer in Rust that panicked; else what the producer says. Any thread may call it, one at a time.
+/// Source: docs/rules.md, ST2 to ST6 and DS1.
+BOWSTRING_API
+BowstringStatus bowstring_stream_next(struct BowstringStream *stream,
+                                      struct BowstringArray **out,
+                                      struct BowstringError *error);
+
+/// Gives the next array as a struct; a released one at the end, again and again.
+///
+/// It is what bowstring_stream_next and bowstring_array_export give, without the handle between them.
+///
+/// Ownership: the caller releases `out`, which lives on without the stream.
+/// Errors: as bowstring_stream_next. On failure `out` is a released struct. Any thread may call it, one at a time.
+/// Source: docs/rules.md, ST2 to ST6 and DS1.
+BOWSTRING_API
+BowstringStatus bowstring_stream_next_device_array(struct BowstringStream *stream,
+                                                   struct ArrowDeviceArray *out,
+                                                   struct BowstringError *error);
+
+/// Asks until the end, and gives all arrays as one, of the stream's type.
+///
+/// A single array is given as it is, on any device; several are copied, in CPU memory; none make an array without rows. Dictionaries
+/// that say the same are kept, others are put one behind the other. Bytes that views point into are shared and not copied. Slots of
+/// list views, unions and indices under nulls may change.
+///
+/// Ownership: on success the stream is taken and released, and `*stream` is NULL; the caller releases `*out`. On failure the stream
+/// is still the caller's; unless it was not asked at all, it has failed, and the arrays that it gave are released.
+/// Errors: as bowstring_stream_next; SYNC_REQUIRED for a pending event with mode NONE, and UNSUPPORTED for memory that the CPU cannot
+/// read, where there are several arrays; INVALID_DATA with rule, path and row for offsets, views, runs and indices that lead nowhere;
+/// UNSUPPORTED with the path for more values than the type's offsets, indices or run ends can count. Any thread may call it, one at
+/// a time.
+BOWSTRING_API
+BowstringStatus bowstring_stream_collect(struct BowstringStream **stream,
+                                         const struct BowstringSync *sync,
+                                         struct BowstringArray **out,
+                                         struct BowstringError *error);
+
+/// Makes a stream of a producer's callbacks.
+///
+/// The next array is asked for when the stream is asked. What get_next gives is checked as bowstring_stream_import has it; what
+/// this library built goes on as it is, without a further allocation, where the consumer takes structs.
+///
+/// Ownership: on success the producer is taken, `ctx` and `release` in `callbacks` are NULL, and its release runs once, when the
+/// stream is released; on failure it is still the caller's. The caller releases `*out`.
+/// Errors: INVALID_ARGUMENT for NULL arguments, both or neither of get_next and get_next_array, an unknown device, or a struct_size
+/// that is too small; UNSUPPORTED for members that this version does not know; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_stream_from_callbacks(const struct BowstringType *type,
+                                                struct BowstringStreamCallbacks *callbacks,
+                                                struct BowstringStream **out,
+                                                struct BowstringError *error);
+
+/// Exports the stream as a struct for its device. Allocates nothing.
+///
+/// Its get_schema may be called at any time and any number of times; its get_next gives what bowstring_stream_next_device_array
+/// does. An error is returned as a number: EINVAL for INVALID_ARGUMENT, INVALID_DATA, NOT_CONFORMING, SYNC_REQUIRED and RELEASED;
+/// ENOMEM for OUT_OF_MEMORY; ENOSYS for UNSUPPORTED; ECANCELED for CANCELLED; for CALLBACK_ERROR the producer's own number;
+/// EIO for all else. get_last_error has status, rule, batch, path, row and message as text until the next call, and NULL after a
+/// success. The struct may be moved; its release may run on any thread.
+///
+/// Ownership: on success the stream is taken, and `*stream` is NULL; the caller releases `out`. Schemas and arrays that it gave live
+/// on without it. On failure nothing happened.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, and with rule ST6 while another call on the stream is running. On
+/// failure `out` is a released struct. Any thread may call it.
+/// Source: Arrow C Device interface, "ArrowDeviceArrayStream"; docs/rules.md, ST1 to ST6 and DS1.
+BOWSTRING_API
+BowstringStatus bowstring_stream_export(struct BowstringStream **stream,
+                                        struct ArrowDeviceArrayStream *out,
+                                        struct BowstringError *error);
+
+/// Exports the stream as a struct in CPU memory. Allocates nothing.
+///
+/// `sync` says how the CPU is to wait for each array that comes with an event, as bowstring_array_export_host has it; NULL is NONE.
+/// An array that the CPU cannot read is an error of get_next: ENOSYS.
+///
+/// Ownership: as bowstring_stream_export; the sync is copied, and its queue has to live as long as the stream.
+/// Errors: as bowstring_stream_export; INVALID_ARGUMENT for an unknown sync mode. Any thread may call it.
+/// Source: Arrow C Stream interface, "ArrowArrayStream"; docs/rules.md, ST1 to ST6.
+BOWSTRING_API
+BowstringStatus bowstring_stream_export_host(struct BowstringStream **stream,
+                                             const struct BowstringSync *sync,
+                                             struct ArrowArrayStream *out,
+                                             struct BowstringError *error);
+
+/// Takes over a stream of arrays on a device, and asks it for its schema.
+///
+/// Each array is checked as it comes: its device by the stream's type, its structure by the schema, as
+/// bowstring_array_import_typed does. Ids of devices may differ. A struct that this library exported is taken back as it went
+/// out.
+///
+/// Ownership: on success the struct is taken, `stream->release` is NULL, and its release runs once, when the stream is
+/// released; on failure it is still the caller's, and the schema that it gave was released. The caller releases `*out`.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments; RELEASED for a released stream; INVALID_DATA with the rule for
+/// missing callbacks, an unknown device and a schema that breaks one; what bowstring_stream_next says where get_schema fails;
+/// OUT_OF_MEMORY. Any thread may call it.
+/// Source: docs/rules.md, ST1, ST2 and D2; Arrow C Device interface, "ArrowDeviceArrayStream".
+BOWSTRING_API
+BowstringStatus bowstring_stream_import(struct ArrowDeviceArrayStream *stream,
+                                        struct BowstringStream **out,
+                                        struct BowstringError *error);
+
+/// Takes over a stream of arrays in CPU memory, and asks it for its schema.
+///
+/// Ownership: as bowstring_stream_import.
+/// Errors: as bowstring_stream_import. Any thread may call it.
+/// Source: docs/rules.md, ST1 and ST2; Arrow C Stream interface, "ArrowArrayStream".
+BOWSTRING_API
+BowstringStatus bowstring_stream_import_host(struct ArrowArrayStream *stream,
+                                             struct BowstringStream **out,
+                                             struct BowstringError *error);
+
+/// Makes a stream of arrays that are there already.
+///
+/// All of them have to be of the same type, names and metadata included, and on the same type of device. A NULL `type` is that
+/// of the first array; without arrays it has to be given, and the stream is one of the CPU.
+///
+/// Ownership: the arrays are borrowed for the call, and the stream has a handle of its own on each until it was given. The caller
+/// releases `*out`.
+/// Errors: INVALID_ARGUMENT for NULL arguments, `type` excepted where there are arrays; INVALID_DATA with rule ST5 or DS1 and the
+/// batch for an array that does not belong to the others; OUT_OF_MEMORY. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_stream_from_arrays(const struct BowstringType *type,
+                                             const struct BowstringArray *const *arrays,
+                                             size_t n_arrays,
+                                             struct BowstringStream **out,
+                                             struct BowstringError *error);
+
+/// The stream with each of its arrays checked as bowstring_array_validate does, by the options.
+///
+/// An array is checked when it is asked for, and what breaks a rule ends the stream with that error, which says in batch which
+/// array it was. Structure, type and device are checked by every stream.
+///
+/// Ownership: on success the stream is taken, and `*stream` is NULL; the caller releases `*out`. On failure nothing happened. The
+/// options are copied; ctx and the sync's queue have to live as long as the stream.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, unknown options, and with rule ST6 while another call on the stream
+/// is running; UNSUPPORTED for options that this version does not know; OUT_OF_MEMORY. What `*out` says when it is asked is what
+/// bowstring_stream_next and bowstring_array_validate say. Any thread may call it; on_finding runs on the thread that asks.
+/// Source: docs/rules.md, A1 to A8, B1 to B8, ST2 to ST6 and DS1.
+BOWSTRING_API
+BowstringStatus bowstring_stream_validated(struct BowstringStream **stream,
+                                           const struct BowstringValidateOptions *options,
+                                           struct BowstringStream **out,
+                                           struct BowstringError *error);
+
+/// The stream of structs with some of their columns, by number and in the order given; a column may come more than once.
+///
+/// Nothing is copied. The structs' own nulls, length, name and metadata stay, and so does all below the columns.
+///
+/// Ownership: as bowstring_stream_validated; the numbers are borrowed for the call.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, a stream whose type is no struct, a number out of range, and with rule
+/// ST6 while another call on the stream is running; INVALID_DATA for more nodes than a type can have; OUT_OF_MEMORY. Any thread may
+/// call it.
+BOWSTRING_API
+BowstringStatus bowstring_stream_select(struct BowstringStream **stream,
+                                        const size_t *columns,
+                                        size_t n_columns,
+                                        struct BowstringStream **out,
+                                        struct BowstringError *error);
 
 #ifdef __cplusplus
 }  // extern "C"

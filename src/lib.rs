@@ -15,3 +15,4 @@ pub mod device;
 pub mod process;
 pub mod tensor;
 pub mod validate;
+pub mod stream;

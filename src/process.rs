@@ -21,7 +21,7 @@ pub struct BowstringLiveCounts {
     pub arrays: usize,
     /// Buffer handles' blocks.
     pub buffers: usize,
-    /// Stream handles.
+    /// Streams: handles, and exported ones that are not released.
     pub streams: usize,
     /// Exported tensors.
     pub tensors: usize,
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn bowstring_live_counts(out: *mut BowstringLiveCounts) {
             types: counts::TYPES.count(),
             arrays: counts::ARRAYS.count(),
             buffers: counts::BUFFERS.count(),
-            streams: 0,
+            streams: counts::STREAMS.count(),
             tensors: counts::TENSORS.count(),
             blocks: counts::BLOCKS.count(),
             pending: counts::PENDING.count(),

@@ -357,22 +357,64 @@ unsafe fn with_options(
     report: &mut Report<'_>,
     check: impl FnOnce(&Options, Findings<'_, '_>) -> Result<()>,
 ) -> Result<()> {
-    if options.is_null() {
-        return check(&Options::DEFAULT, Findings::first(report));
-    }
-    // SAFETY: as the caller promises, here and below.
-    let raw = unsafe { read_input(options, report) }?;
-    let options = parsed(&raw, report)?;
-    let Some(on_finding) = raw.on_finding else { return check(&options, Findings::first(report)) };
     // SAFETY: as the caller promises.
-    let mut listener = |severity: Severity, finding: &ErrorRecord| unsafe {
-        on_finding(raw.ctx, severity as i32, finding) == 0
-    };
-    let most = match raw.max_findings {
-        0 => usize::MAX,
-        most => usize::try_from(most).unwrap_or(usize::MAX),
-    };
-    check(&options, Findings::all(report, &mut listener, most))
+    unsafe { Checking::of(options, report)?.run(-1, report, check) }
+}
+
+/// What a caller's options ask for, and whom they tell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Checking {
+    options: Options,
+    most: usize,
+    ctx: *mut c_void,
+    on_finding: Option<unsafe extern "C" fn(*mut c_void, i32, *const ErrorRecord) -> c_int>,
+}
+
+// SAFETY: whoever keeps it was promised that any thread may call `on_finding`, and name the queue.
+unsafe impl Send for Checking {}
+
+impl Checking {
+    /// Reads the options.
+    pub(crate) unsafe fn of(
+        options: *const BowstringValidateOptions,
+        report: &mut Report<'_>,
+    ) -> Result<Self> {
+        if options.is_null() {
+            let (options, ctx) = (Options::DEFAULT, core::ptr::null_mut());
+            return Ok(Self { options, most: 0, ctx, on_finding: None });
+        }
+        // SAFETY: as the caller promises.
+        let raw = unsafe { read_input(options, report) }?;
+        let most = match raw.max_findings {
+            0 => usize::MAX,
+            most => usize::try_from(most).unwrap_or(usize::MAX),
+        };
+        Ok(Self { options: parsed(&raw, report)?, most, ctx: raw.ctx, on_finding: raw.on_finding })
+    }
+
+    /// Runs a check; `batch` is that of the findings, -1 when they are not about one of a stream.
+    pub(crate) unsafe fn run(
+        &self,
+        batch: i64,
+        report: &mut Report<'_>,
+        check: impl FnOnce(&Options, Findings<'_, '_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(on_finding) = self.on_finding else {
+            return check(&self.options, Findings::first(report));
+        };
+        let mut listener = |severity: Severity, finding: &ErrorRecord| {
+            let told;
+            let finding = if batch < 0 {
+                finding
+            } else {
+                told = ErrorRecord { batch, ..*finding };
+                &told
+            };
+            // SAFETY: as the caller promises.
+            unsafe { on_finding(self.ctx, severity as i32, finding) == 0 }
+        };
+        check(&self.options, Findings::all(report, &mut listener, self.most))
+    }
 }
 
 fn parsed(raw: &BowstringValidateOptions, report: &mut Report<'_>) -> Result<Options> {

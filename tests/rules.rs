@@ -34,6 +34,7 @@ fn heading(prefix: &str) -> Option<&'static str> {
         "M" => "Memory",
         "D" => "Devices",
         "ST" => "Streams",
+        "DS" => "Streams on devices",
         "DL" => "DLPack tensors",
         "C" => "cuDF",
         _ => return None,

@@ -69,6 +69,11 @@ static BowstringPlacement owned(int added) {
   return placement;
 }
 
+static int nothing_more(void *ctx, struct ArrowDeviceArray *out) {
+  (void)ctx;
+  return out->array.release != NULL;
+}
+
 int main(void) {
   BowstringTypeNodeInfo type_node;
   BowstringNodeInfo node;
@@ -110,6 +115,17 @@ int main(void) {
 #if LATER
   options.added_later = 1;
   CHECK_FAILS(bowstring_array_validate(array, &options, &report), BOWSTRING_UNSUPPORTED);
+#endif
+
+  check_about("BowstringStreamCallbacks, read");
+  BowstringStreamCallbacks callbacks = {.struct_size = sizeof callbacks, .get_next = nothing_more};
+  BowstringStream *stream;
+  CHECK_INT(bowstring_stream_from_callbacks(type, &callbacks, &stream, &report), EXPECTED(BowstringStreamCallbacks));
+  refused += EXPECTED(BowstringStreamCallbacks) != BOWSTRING_OK;
+  bowstring_stream_release(stream);
+#if LATER
+  callbacks.added_later = 1;
+  CHECK_FAILS(bowstring_stream_from_callbacks(type, &callbacks, &stream, &report), BOWSTRING_UNSUPPORTED);
 #endif
 
   check_about("BowstringTensorOptions, read");

@@ -242,28 +242,22 @@ class TensorOptions(Sized):
     _fields_ = [("struct_size", c_size_t), ("flags", c_uint64), ("sync", Sync)]
 
 
-class TransferOptions(Sized):
+GET_NEXT = CFUNCTYPE(c_int, c_void_p, POINTER(ArrowDeviceArray))
+GET_NEXT_ARRAY = CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p))
+# The text is an address, so that whoever gives it decides how long it lives.
+GET_LAST_ERROR = CFUNCTYPE(c_void_p, c_void_p)
+
+
+class StreamCallbacks(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
-        ("sync", Sync),
-        ("flags", c_uint64),
+        ("device", Device),
         ("ctx", c_void_p),
-        ("allocate", c_void_p),
-        ("deallocate", c_void_p),
-        ("progress", c_void_p),
-        ("depth", c_uint32),
+        ("get_next", GET_NEXT),
+        ("get_next_array", GET_NEXT_ARRAY),
+        ("get_last_error", GET_LAST_ERROR),
+        ("release", RELEASE),
     ]
-
-
-# The functions of a backend, in the order of the struct.
-BACKEND = (
-    "probe", "allocate", "free", "copy_from_host", "copy_to_host", "copy_within", "copy_between", "library_queue", "drain",
-    "record", "queue_waits", "host_waits", "is_done", "destroy_event", "host_accessible", "locate", "error_text",
-)
-
-
-class DeviceBackend(Sized):
-    _fields_ = [("struct_size", c_size_t), ("ctx", c_void_p)] + [(name, c_void_p) for name in BACKEND]
 
 
 class CallbackScope(Sized):
@@ -385,16 +379,21 @@ FUNCTIONS = {
     "bowstring_legacy_tensor_validate": (c_int32, c_void_p, _OPTIONS, _E),
     "bowstring_tensor_release": (None, c_void_p),
     "bowstring_legacy_tensor_release": (None, c_void_p),
-    "bowstring_device_register": (c_int32, c_int32, POINTER(DeviceBackend), _E),
-    "bowstring_device_probe": (c_int32, c_int32, POINTER(c_int64), _E),
-    "bowstring_device_collect": (c_int32, Device, c_bool, _SIZE, _E),
-    "bowstring_array_to_device": (c_int32, _H, Device, _TRANSFER, _OUT, POINTER(c_bool), _E),
-    "bowstring_buffer_to_device": (c_int32, _H, Device, _TRANSFER, _OUT, POINTER(c_bool), _E),
-    "bowstring_array_wait": (c_int32, _H, POINTER(Sync), _E),
-    "bowstring_array_record": (c_int32, _H, POINTER(Sync), _OUT, _E),
-    "bowstring_array_join_events": (c_int32, _H, POINTER(c_void_p), c_size_t, POINTER(Sync), _OUT, _E),
-    "bowstring_array_release_after": (c_int32, _OUT, POINTER(Sync), _E),
-    "bowstring_device_array_release_after": (c_int32, _DEVICE, POINTER(Sync), _E),
+    "bowstring_stream_import": (c_int32, POINTER(ArrowDeviceArrayStream), _OUT, _E),
+    "bowstring_stream_import_host": (c_int32, POINTER(ArrowArrayStream), _OUT, _E),
+    "bowstring_stream_from_arrays": (c_int32, _H, POINTER(c_void_p), c_size_t, _OUT, _E),
+    "bowstring_stream_from_callbacks": (c_int32, _H, POINTER(StreamCallbacks), _OUT, _E),
+    "bowstring_stream_type": (c_void_p, _H),
+    "bowstring_stream_device": (Device, _H),
+    "bowstring_stream_next": (c_int32, _H, _OUT, _E),
+    "bowstring_stream_next_device_array": (c_int32, _H, _DEVICE, _E),
+    "bowstring_stream_collect": (c_int32, _OUT, POINTER(Sync), _OUT, _E),
+    "bowstring_stream_export": (c_int32, _OUT, POINTER(ArrowDeviceArrayStream), _E),
+    "bowstring_stream_export_host": (c_int32, _OUT, POINTER(Sync), POINTER(ArrowArrayStream), _E),
+    "bowstring_stream_validated": (c_int32, _OUT, _OPTIONS, _OUT, _E),
+    "bowstring_stream_select": (c_int32, _OUT, _SIZE, c_size_t, _OUT, _E),
+    "bowstring_stream_cancel": (None, _H),
+    "bowstring_stream_release": (None, _H),
     "bowstring_callback_scope_set": (c_int32, POINTER(CallbackScope), _E),
     "bowstring_callback_scope_close": (None,),
     "bowstring_live_counts": (None, POINTER(LiveCounts)),
@@ -406,9 +405,7 @@ FUNCTIONS = {
     "bowstring_rule_source": (c_char_p, c_int32),
     "bowstring_rule_severity": (c_int32, c_int32),
     "bowstring_rule_next": (c_int32, c_int32),
-    "bowstring_rule_severity": (c_int32, c_int32),
-    "bowstring_rule_source": (c_char_p, c_int32),
-    "bowstring_rule_next": (c_int32, c_int32),
+
 }
 
 
@@ -430,7 +427,7 @@ class BowstringError(Exception):
     def __init__(self, status, error):
         self.status = status
         self.rule = lib.bowstring_rule_name(error.rule).decode()
-        self.row = error.row
+        self.row, self.batch = error.row, error.batch
         self.native_code = error.native_code
         self.path = error.path.decode()
         self.message = error.message.decode()

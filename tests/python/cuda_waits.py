@@ -9,6 +9,7 @@ import time
 from ctypes import byref, c_size_t, c_void_p
 
 import cuda
+import bowstring_ctypes as bs
 from bowstring_ctypes import SYNC_HOST, SYNC_LIBRARY, SYNC_NONE, SYNC_QUEUE, BowstringError, Device, call, lib, out
 from cuda import CPU, CUDA, CUDA_HOST, sim
 
@@ -62,8 +63,6 @@ def pinned_values():
 
 
 def export_pinned():
-    import bowstring_ctypes as bs
-
     stream, address, array = pinned_values()
     raw = bs.ArrowArray()
     with cuda.let_go_later(stream) as done:
@@ -96,8 +95,6 @@ def wait_after_event():
 
 
 def tensor_after_event():
-    import bowstring_ctypes as bs
-
     stream, address, _, array = late_values()
     other, tensor = cuda.stream(), c_void_p()
     call("array_to_tensor", array, byref(bs.TensorOptions(sync=bs.Sync(SYNC_QUEUE, 0, other))), byref(tensor))
@@ -170,11 +167,7 @@ def failed_copy():
         ctypes.memset(data, 0x55, size)
         taken.append(data)
 
-    own_allocate, own_deallocate = ALLOCATE(allocate), DEALLOCATE(deallocate)
-    asked = {
-        "allocate": ctypes.cast(own_allocate, c_void_p).value,
-        "deallocate": ctypes.cast(own_deallocate, c_void_p).value,
-    }
+    asked = {"allocate": bs.ALLOCATE(allocate), "deallocate": bs.DEALLOCATE(deallocate)}
     sim.fail("cuMemcpyDtoHAsync_v2", 719, nth=2)
     try:
         cuda.to_device(array, CPU, **asked)
@@ -191,8 +184,6 @@ def failed_copy():
 
 def failed_read():
     # Two numbers are read; the second copy fails when the first is still under way.
-    import bowstring_ctypes as bs
-
     offsets = cuda.allocate(64)
     kind = out("type_parse", b"struct<a: utf8, b: utf8>")
     nodes = (bs.Node * 3)(bs.Node(3, 0, 0, 1), bs.Node(3, 0, 0, 3), bs.Node(3, 0, 0, 3))
@@ -346,14 +337,8 @@ def allocated_ready():
     lib.bowstring_buffer_release(buffer)
 
 
-ALLOCATE = ctypes.CFUNCTYPE(c_void_p, c_void_p, ctypes.c_int64, c_void_p)
-DEALLOCATE = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, ctypes.c_int64, c_void_p)
-
-
 def two_columns(kind, address):
     """A struct of two columns over the same device memory."""
-    import bowstring_ctypes as bs
-
     nodes = (bs.Node * 3)(bs.Node(N, 0, 0, 1), bs.Node(N, 0, 0, 2), bs.Node(N, 0, 0, 2))
     none = ()
     values = (address, 8 * N)

@@ -47,6 +47,18 @@ class Stream:
 
 
 @dataclass
+class Played:
+    """A stream that is imported and drained: each step is an array of 32-bit integers, or what the producer does."""
+
+    steps: tuple = (2, 0)
+    device_type: int = 1
+    # What get_schema does instead of giving the type of such arrays.
+    schema: object = None
+    # Whether the arrays come as handles.
+    as_handles: bool = False
+
+
+@dataclass
 class Tensor:
     """A DLPack tensor."""
 
@@ -400,6 +412,13 @@ RULES = {
     ),
     "D7": ([Kept(Placed(ints(1)))], [bad(Placed(ints(1), reserved=(0, 0xAA, 0)))]),
     "ST1": ([Kept(Stream())], [bad(Stream((name,))) for name in ("get_schema", "get_next", "get_last_error")]),
+    "ST2": ([Kept(Played())], [bad(Played(schema="nothing"))]),
+    "ST5": ([Kept(Played(as_handles=True))], [bad(Played(("text", 2), as_handles=True)), bad(Played((2, "text"), as_handles=True))]),
+    "ST6": ([Kept(Played())], [bad(Played(("asks again",))), bad(Played((1, "asks again")))]),
+    "DS1": (
+        [Kept(Played()), Kept(Played((("on", 2, 0), ("on", 2, 7)), 2))],
+        [bad(Played((("on", 2, 0),))), bad(Played((1, ("on", 13, 0)))), bad(Played((("on", 1, -1),), 2))],
+    ),
     "DL1": ([Kept(Tensor())], [bad(Tensor(version=(2, 0))), bad(Tensor(version=(0, 9)))]),
     "DL2": ([Kept(Tensor(dtype=(6, 8, 1))), Kept(Tensor(device=(18, 3)))], [bad(Tensor(dtype=(99, 8, 1))), bad(Tensor(device=(5, 0)))]),
     "DL4": ([Kept(Tensor())], [bad(Tensor(deleter=False))]),

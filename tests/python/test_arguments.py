@@ -40,18 +40,31 @@ class Context:
         self.writable = out("array_to_tensor", bits, bs.TensorOptions(flags=4))
         support.release(bits)
         self.out_tensor, self.out_legacy = c_void_p(), c_void_p()
+        self.handles = (c_void_p * 1)(self.array.value)
+        self.stream = out("stream_from_arrays", None, self.handles, 1)
+        self.out_stream = c_void_p()
+        self.device_stream, self.host_stream = bs.ArrowDeviceArrayStream(), bs.ArrowArrayStream()
+        self.out_device_stream, self.out_host_stream = bs.ArrowDeviceArrayStream(), bs.ArrowArrayStream()
+        spare = out("stream_from_arrays", None, self.handles, 1)
+        bs.call("stream_export", byref(spare), byref(self.device_stream))
+        data = pa.record_batch({"a": [1]})
+        pa.RecordBatchReader.from_batches(data.schema, [data])._export_to_c(ctypes.addressof(self.host_stream))
+        self.callbacks = bs.StreamCallbacks(get_next=bs.GET_NEXT(lambda ctx, array: 0))
 
     def close(self):
         for struct, kind in (
             (self.device, "device_array"), (self.out_device, "device_array"), (self.host, "host_array"),
             (self.out_host, "host_array"), (self.schema, "schema"), (self.host_schema, "schema"),
-            (self.out_schema, "schema"),
+            (self.out_schema, "schema"), (self.device_stream, "device_stream"), (self.host_stream, "host_stream"),
+            (self.out_device_stream, "device_stream"), (self.out_host_stream, "host_stream"),
         ):
             getattr(lib, f"bowstring_{kind}_release")(byref(struct))
         support.let_go(self.parts)
         support.let_go(self.spare)
         support.let_go([self.memory])
         support.release(self.array, self.encoded, self.out_array, self.child)
+        for stream in (self.stream, self.out_stream):
+            lib.bowstring_stream_release(stream)
         for tensor in (self.tensor, self.writable, self.out_tensor):
             lib.bowstring_tensor_release(tensor)
         for tensor in (self.legacy, self.out_legacy):
@@ -159,6 +172,17 @@ CALLS = {
     "buffer_slice": (lambda c: [c.buffer, 0, 1, byref(c.out_buffer)], ()),
     "buffer_read": (lambda c: [c.buffer, 0, text_buffer(), 1, byref(bs.Sync())], (4,)),
     "buffer_into_owned": (lambda c: [byref(c.buffer), byref(c.memory)], ()),
+    "stream_import": (lambda c: [byref(c.device_stream), byref(c.out_stream)], ()),
+    "stream_import_host": (lambda c: [byref(c.host_stream), byref(c.out_stream)], ()),
+    "stream_from_arrays": (lambda c: [c.kind, c.handles, 1, byref(c.out_stream)], (0,)),
+    "stream_from_callbacks": (lambda c: [c.kind, byref(c.callbacks), byref(c.out_stream)], ()),
+    "stream_next": (lambda c: [c.stream, byref(c.out_array)], ()),
+    "stream_next_device_array": (lambda c: [c.stream, byref(c.out_device)], ()),
+    "stream_collect": (lambda c: [byref(c.stream), byref(bs.Sync()), byref(c.out_array)], (1,)),
+    "stream_export": (lambda c: [byref(c.stream), byref(c.out_device_stream)], ()),
+    "stream_export_host": (lambda c: [byref(c.stream), byref(bs.Sync()), byref(c.out_host_stream)], (1,)),
+    "stream_validated": (lambda c: [byref(c.stream), byref(bs.ValidateOptions()), byref(c.out_stream)], (1,)),
+    "stream_select": (lambda c: [byref(c.stream), (c_size_t * 1)(0), 1, byref(c.out_stream)], ()),
 }
 # It is set once for the process, so a success here would last; and what looks at structs that nothing here makes.
 NOT_HERE = {

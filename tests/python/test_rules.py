@@ -9,7 +9,8 @@ import raw
 import support
 from bowstring_ctypes import lib
 from raw import Node, Raw
-from rule_cases import RULES, Broken, Placed, Stream, Tensor
+from rule_cases import RULES, Broken, Placed, Played, Stream, Tensor
+from stream_cases import played
 from tensors import DLDevice, DLTensor, Versioned
 from validate_calls import ERROR, FULL, ON_FINDING, Options, function, rule_name, type_of
 
@@ -27,6 +28,8 @@ def rules():
 
 def findings(case, options):
     """All that the library says of a case, and whether it came to its end without an error."""
+    if isinstance(case, Played):
+        return played(case)
     heard = []
 
     def hear(_, severity, finding):

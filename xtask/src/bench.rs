@@ -11,7 +11,7 @@ use crate::tools::announce;
 use crate::workspace::{Workspace, files_in, make_folder, read, remove_folder};
 
 const GATES: &str = "benches/gates.txt";
-const WORKLOADS: [&str; 6] = ["W1", "W2", "W3", "W4", "W5", "W8"];
+const WORKLOADS: [&str; 7] = ["W1", "W2", "W3", "W4", "W5", "W7", "W8"];
 const ROUNDS: usize = 5;
 const OURS: &str = "bowstring";
 /// No two of them have the same case.

@@ -6,9 +6,11 @@
 mod arrow;
 mod device;
 mod dlpack;
+mod streams;
 mod view;
 
 pub use arrow::*;
 pub use device::*;
 pub use dlpack::*;
+pub use streams::{RawArray, RawStream, WholeArray};
 pub use view::*;

@@ -6,6 +6,7 @@ use core::fmt::Arguments;
 use crate::device::{Sync, is_cpu_readable, require_readable};
 use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::kernels::read_offset;
+use crate::memory::reserve;
 use crate::tree::{Array, Fetch, Need, Tree, need, role_name};
 use crate::types::{Extent, Format, Role, Slot};
 
@@ -105,14 +106,6 @@ enum Source<'a, 'b> {
     Asking(&'a mut Vec<Asked>),
     /// They were read, in the order in which they were asked for.
     Answers(core::slice::Iter<'a, [u8; 8]>),
-}
-
-fn reserve<T>(n: usize, report: &mut Report<'_>) -> Result<Vec<T>> {
-    let mut list = Vec::new();
-    match list.try_reserve_exact(n) {
-        Ok(()) => Ok(list),
-        Err(_) => Err(report.out_of_memory(n.saturating_mul(size_of::<T>()))),
-    }
 }
 
 struct Reader<'a, 's, 'b> {

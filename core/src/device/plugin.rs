@@ -195,7 +195,7 @@ impl Plugin {
         let number = self.device_type;
         let text = Text(self, code);
         let message = format_args!("{name} of the backend of device type {number} returned {code}{text}");
-        report.device_failed(Status::DeviceError, i64::from(code), message)
+        report.fail_with_code(Status::DeviceError, i64::from(code), message)
     }
 }
 

@@ -109,10 +109,17 @@ impl<'a> Report<'a> {
         self.write(Status::CallbackError, Rule::None, spot, message)
     }
 
-    /// A driver returned an error number.
+    /// A failure that came with an error number of its own.
     #[cold]
-    pub fn device_failed(&mut self, status: Status, code: i64, message: fmt::Arguments<'_>) -> Failed {
+    pub fn fail_with_code(&mut self, status: Status, code: i64, message: fmt::Arguments<'_>) -> Failed {
         self.write(status, Rule::None, Spot { path: &"", row: -1, native_code: code }, message)
+    }
+
+    /// A failure that was told before.
+    #[cold]
+    pub fn repeat(&mut self, record: &ErrorRecord) -> Failed {
+        self.put(record);
+        Failed(Status::from_code(record.status).unwrap_or(Status::Internal))
     }
 
     /// Memory ran out while `bytes` were asked for.

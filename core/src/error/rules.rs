@@ -1,7 +1,8 @@
 //! The one table of rules: a stable number, a name, a severity, a sentence and a source for each rule that is checked.
 //!
 //! The names are those of the numbered list that the documentation gives: S for schemas, F for format strings, A for
-//! arrays, B for what buffers hold, M for memory, D for devices, ST for streams, DL for DLPack tensors, C for what cuDF
+//! arrays, B for what buffers hold, M for memory, D for devices, ST for streams, DS for
+//! streams on devices, DL for DLPack tensors, C for what cuDF
 //! makes of legal data. A number is never used again for another rule.
 
 use core::ffi::CStr;
@@ -78,6 +79,10 @@ rules! {
     D4 = 604, "D4", Error, "A sync event points to the event, and the CPU and devices without events have none.", "Arrow C Device interface, ArrowDeviceArray.sync_event";
     D7 = 607, "D7", Warning, "The reserved members of a device array are 0.", "Arrow C Device interface, ArrowDeviceArray.reserved";
     St1 = 701, "ST1", Error, "A stream that is not released has get_schema, get_next and get_last_error.", "Arrow C Stream interface, ArrowArrayStream; Arrow C Device interface, ArrowDeviceArrayStream";
+    St2 = 702, "ST2", Error, "A callback that returns 0 has done what it was asked for: get_schema gives a live schema.", "Arrow C Stream interface, ArrowArrayStream.get_schema";
+    St5 = 705, "ST5", Error, "Every array of a stream has the stream's type.", "Arrow C Stream interface, ArrowArrayStream.get_next";
+    St6 = 706, "ST6", Error, "Calls on a stream come one after the other.", "Arrow C Stream interface, Thread safety";
+    Ds1 = 711, "DS1", Error, "Every array of a stream is on the stream's type of device; the ids may differ.", "Arrow C Device interface, ArrowDeviceArrayStream.device_type";
     Dl1 = 801, "DL1", Error, "A tensor's major version is 1; of any other only version and deleter are read.", "DLPack, DLPackVersion";
     Dl2 = 802, "DL2", Error, "The type code and the device type are ones that DLPack defines.", "DLPack, DLDataTypeCode and DLDeviceType";
     Dl4 = 804, "DL4", Warning, "A tensor has a deleter.", "DLPack, DLManagedTensorVersioned.deleter";

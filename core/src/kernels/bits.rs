@@ -36,6 +36,48 @@ pub fn count_zeroes(bytes: &[u8], offset: usize, length: usize) -> Option<usize>
     count_zeroes_on(Isa::best(), bytes, offset, length)
 }
 
+/// Copies `n` bits from bit `from_at` of `from` to bit `at` of `to`, whose bits there are 0; false when either is too short.
+pub fn copy_bits(to: &mut [u8], at: usize, from: &[u8], from_at: usize, n: usize) -> bool {
+    let ends = (at.checked_add(n), from_at.checked_add(n));
+    let (Some(end), Some(from_end)) = ends else { return false };
+    if end.div_ceil(8) > to.len() || from_end.div_ceil(8) > from.len() {
+        return false;
+    }
+    let mut done = 0usize;
+    while done < n {
+        let (put, take) = (at.wrapping_add(done), from_at.wrapping_add(done));
+        // The bits from `take` on, as many as one read gives, and as the byte at `put` has room for.
+        let low = from.get(take >> 3).copied().unwrap_or(0);
+        let high = from.get((take >> 3).wrapping_add(1)).copied().unwrap_or(0);
+        let bits = u16::from_le_bytes([low, high]) >> (take & 7);
+        let count = 8usize.wrapping_sub(put & 7).min(n.wrapping_sub(done));
+        let kept = (bits & (1u16 << count).wrapping_sub(1)).to_le_bytes()[0];
+        if let Some(byte) = to.get_mut(put >> 3) {
+            *byte |= kept << (put & 7);
+        }
+        done = done.wrapping_add(count);
+    }
+    true
+}
+
+/// Sets `n` bits from bit `at` on, which are 0; false when there are not so many.
+pub fn set_bits(to: &mut [u8], at: usize, n: usize) -> bool {
+    let Some(end) = at.checked_add(n) else { return false };
+    if end.div_ceil(8) > to.len() {
+        return false;
+    }
+    let mut done = 0usize;
+    while done < n {
+        let put = at.wrapping_add(done);
+        let count = 8usize.wrapping_sub(put & 7).min(n.wrapping_sub(done));
+        if let Some(byte) = to.get_mut(put >> 3) {
+            *byte |= ((1u16 << count).wrapping_sub(1).to_le_bytes()[0]) << (put & 7);
+        }
+        done = done.wrapping_add(count);
+    }
+    true
+}
+
 fn count_zeroes_on(isa: Isa, bytes: &[u8], offset: usize, length: usize) -> Option<usize> {
     let end = offset.checked_add(length)?;
     if length == 0 {
@@ -153,6 +195,29 @@ mod adder {
 mod tests {
     use super::super::testing::{Random, everywhere};
     use super::*;
+
+    #[test]
+    fn bits_are_copied_from_any_place_to_any_place() {
+        let from: Vec<u8> = (0..9_u32).map(|i| (i.wrapping_mul(151).wrapping_add(29) % 256) as u8).collect();
+        let bit = |bytes: &[u8], i: usize| bytes[i >> 3] >> (i & 7) & 1;
+        for from_at in 0..17 {
+            for at in 0..17 {
+                for n in 0..40 {
+                    let mut to = [0u8; 8];
+                    assert!(copy_bits(&mut to, at, &from, from_at, n));
+                    let mut ones = [0u8; 8];
+                    assert!(set_bits(&mut ones, at, n));
+                    for i in 0..64 {
+                        let inside = (at..at + n).contains(&i);
+                        assert_eq!(bit(&to, i), if inside { bit(&from, from_at + i - at) } else { 0 });
+                        assert_eq!(bit(&ones, i), u8::from(inside));
+                    }
+                }
+            }
+        }
+        assert!(!copy_bits(&mut [0], 0, &[0, 0], 0, 9) && !copy_bits(&mut [0, 0], 0, &[0], 0, 9));
+        assert!(!set_bits(&mut [0], 1, 8) && !set_bits(&mut [0], usize::MAX, 2));
+    }
 
     #[test]
     fn agrees_with_one_bit_at_a_time() {

@@ -24,7 +24,7 @@ mod views;
 )]
 mod testing;
 
-pub use bits::{Bitmap, count_zeroes};
+pub use bits::{Bitmap, copy_bits, count_zeroes, set_bits};
 pub use indices::Indices;
 pub use ints::{Ints, Width, read_i32, read_i64, read_offset, write_offset};
 pub use numbers::{Decimals, Multiple, Range};

@@ -14,6 +14,8 @@ pub static ARRAYS: Live = Live::none();
 pub static BUFFERS: Live = Live::none();
 /// Exported trees of arrays and schemas.
 pub static BLOCKS: Live = Live::none();
+/// Streams, exported ones among them.
+pub static STREAMS: Live = Live::none();
 /// Exported tensors.
 pub static TENSORS: Live = Live::none();
 /// Device work that is not known to have finished, with what it needs.

@@ -2,14 +2,18 @@
 
 mod buffer;
 pub mod counts;
+mod own;
 mod owner;
 mod plan;
 pub mod scope;
 mod shared;
+mod turns;
 
 pub use buffer::{ALIGNMENT, Buffer, Place};
 pub use counts::Live;
+pub use own::{Own, Space};
 pub use owner::{Counted, CountedOps, Event, EventCell, OwnedBuffer, Owner, ReleaseOwner};
-pub use plan::Plan;
+pub use plan::{Plan, reserve};
 pub use scope::CallbackScope;
 pub use shared::{Items, Kind, Parts, Room, Shared, mark};
+pub use turns::{Turn, Turns};

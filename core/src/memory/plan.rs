@@ -61,6 +61,15 @@ impl Plan {
     }
 }
 
+/// A list with room for `n` items, which it never grows beyond by itself.
+pub fn reserve<T>(n: usize, report: &mut Report<'_>) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    match list.try_reserve_exact(n) {
+        Ok(()) => Ok(list),
+        Err(_) => Err(report.out_of_memory(n.saturating_mul(size_of::<T>()))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

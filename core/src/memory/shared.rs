@@ -259,13 +259,15 @@ pub enum Kind {
     Buffer = 2,
     /// An exported block.
     Block = 3,
+    /// A stream.
+    Stream = 4,
 }
 
 /// The first word of everything that a C handle leads to: it differs between kinds, and between copies of the library in
 /// one process, which do not understand each other's.
 #[inline]
 pub fn mark(kind: Kind) -> *const u8 {
-    static MARKS: [u8; 4] = [0; 4];
+    static MARKS: [u8; 5] = [0; 5];
     MARKS.get(kind as usize).map_or(core::ptr::null(), core::ptr::from_ref)
 }
 

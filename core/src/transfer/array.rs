@@ -1,14 +1,13 @@
 //! Arrays copied to another device.
 
 use super::moves::{Move, Moves, moves};
-use super::told::reserve;
 use super::{Options, Path, path, shared_place, sync_of_source};
 use crate::abi::{DEVICE_CPU, Device};
 use crate::array::{Array, from_buffers};
 use crate::device::Work;
 use crate::error::{Report, Result, Rule, Status};
 use crate::kernels::{read_offset, write_offset};
-use crate::memory::OwnedBuffer;
+use crate::memory::{OwnedBuffer, reserve};
 use crate::tree::{Copied, Copies, Facts, Fetch, Placement, Tree, role_name};
 use crate::types::{Extent, Role, Slot, Type};
 

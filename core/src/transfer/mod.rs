@@ -1,13 +1,15 @@
-//! Copies between devices: arrays and buffers, whole or as far as a window shows them.
+//! Copies: arrays and buffers to other devices, whole or as far as a window shows them, and several arrays into one.
 #![forbid(unsafe_code)]
 
 mod array;
 mod buffer;
+mod concat;
 mod moves;
 mod told;
 
 pub use array::array_to_device;
 pub use buffer::{allocate, buffer_to_device, read_buffer};
+pub use concat::concat;
 
 use core::ffi::c_int;
 

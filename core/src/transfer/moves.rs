@@ -1,11 +1,12 @@
 //! Which values of each node a copy takes along, and how large that makes each buffer.
 
-use super::told::{Ends, broken, read_ends, reserve};
+use super::told::{Ends, broken, read_ends};
 use crate::abi::DEVICE_CPU;
 use crate::array::Array;
 use crate::device::Sync;
 use crate::error::{Report, Result, Rule, Status};
 use crate::kernels::read_offset;
+use crate::memory::reserve;
 use crate::tree::{Facts, Fetch};
 use crate::types::{Extent, Format, Slot, TypeNode};
 

@@ -4,16 +4,8 @@ use crate::array::Array;
 use crate::device::Sync;
 use crate::error::{Report, Result, Rule, Status};
 use crate::kernels::read_offset;
+use crate::memory::reserve;
 use crate::tree::Fetch;
-
-/// A list whose memory may run out.
-pub(super) fn reserve<T>(n: usize, report: &mut Report<'_>) -> Result<Vec<T>> {
-    let mut list = Vec::new();
-    match list.try_reserve_exact(n) {
-        Ok(()) => Ok(list),
-        Err(_) => Err(report.out_of_memory(n.saturating_mul(size_of::<T>()))),
-    }
-}
 
 /// Two offsets of a node to be read.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use super::{Array, Tree, ZEROES};
 use crate::abi::{DEVICE_CPU, Device};
 use crate::device::{Allocation, Allocator, Route, SharedEvent, SyncMode, Wait, Work, pending};
 use crate::error::{Report, Result, Status};
-use crate::memory::{Buffer, OwnedBuffer, Owner};
+use crate::memory::{Buffer, OwnedBuffer, Owner, reserve};
 
 /// Copies that are being enqueued. Dropped early, it waits for what was enqueued and frees what was made; where it cannot wait,
 /// what may still be in use is never freed.
@@ -75,10 +75,7 @@ impl<'a> Copies<'a> {
         report: &mut Report<'_>,
     ) -> Result<Self> {
         let slot = Some(pending::Slot::prepare(report)?);
-        let mut made = Vec::new();
-        if made.try_reserve_exact(n).is_err() {
-            return Err(report.out_of_memory(n.saturating_mul(size_of::<Made>())));
-        }
+        let made = reserve(n, report)?;
         let (source, keeps, staging) = (None, None, None);
         Ok(Self { work, to, from, source, keeps, staging, made, allocator, slot, is_running: false })
     }

@@ -47,12 +47,9 @@ pub unsafe fn import(from: Import<'_>, ty: &Type, report: &mut Report<'_>) -> Re
     let device = check_foreign(device, event, report)?;
     let draft = Draft::allocate(ty.n_nodes(), 0, report)?;
     let borrowed = matches!(from, Import::Borrow(..));
-    let (nodes, base) = (ty.nodes(), ty.base());
     // SAFETY: the interface says that the event of such a device is a handle, and that the address leads to it.
     let event = unsafe { Event::at(event, has_event_handles(device.r#type)) };
-    let place = Place { device, event };
-    let mut walk =
-        Walk { ty, nodes, base, draft, n_buffers: 0, built: None, place, unchanged: true, borrowed };
+    let mut walk = Walk::new(ty, draft, Place { device, event }, borrowed);
     // SAFETY: as the caller promises.
     unsafe { walk.node(raw, 0, report) }?;
     Ok(walk.finish(from))
@@ -70,7 +67,7 @@ fn device_of(raw: &ArrowDeviceArray) -> Device {
     Device { r#type: raw.device_type, id: raw.device_id }
 }
 
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     ty: &'a Type,
     nodes: &'a [TypeNode],
     base: usize,
@@ -86,9 +83,28 @@ struct Walk<'a> {
     borrowed: bool,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    pub(super) fn new(ty: &'a Type, draft: Draft, place: Place, borrowed: bool) -> Self {
+        let (nodes, base) = (ty.nodes(), ty.base());
+        Walk { ty, nodes, base, draft, n_buffers: 0, built: None, place, unchanged: true, borrowed }
+    }
+
+    /// Whether every node so far is where, and the root as, a block of ours put it.
+    pub(super) fn is_as_built(&self) -> bool {
+        self.built.is_some_and(|(_, first)| first == 0) && self.unchanged
+    }
+
+    pub(super) fn into_draft(self) -> Draft {
+        self.draft
+    }
+
     /// Checks and notes one node and what is below it. A type's depth limits the recursion.
-    unsafe fn node(&mut self, raw: &ArrowArray, index: usize, report: &mut Report<'_>) -> Result<()> {
+    pub(super) unsafe fn node(
+        &mut self,
+        raw: &ArrowArray,
+        index: usize,
+        report: &mut Report<'_>,
+    ) -> Result<()> {
         let Some(node) = self.nodes.get(index) else { return Err(internal(report)) };
         let at = At { ty: self.ty, node, index };
         // SAFETY: as the caller promises, here and below.

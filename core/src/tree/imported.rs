@@ -44,7 +44,7 @@ pub(super) struct Header {
     nodes: *mut Node,
     n_buffers: usize,
     /// One size a buffer, -1 when unknown; NULL when none was ever read.
-    sizes: *const i64,
+    pub(super) sizes: *const i64,
     /// Whether the sizes lie in this tree's own block.
     owns_sizes: bool,
     /// The next tree to free, while a chain of them is freed.
@@ -108,10 +108,11 @@ impl Node {
 pub type SizeOf<'a> = &'a mut dyn FnMut(usize, usize, &mut Report<'_>) -> Result<i64>;
 
 /// Memory for a tree whose nodes are being written. Dropped early, it frees the memory and lets nothing go.
+#[derive(Debug)]
 pub(super) struct Draft {
     pub(super) header: NonNull<Header>,
     nodes: *mut Node,
-    sizes: *mut i64,
+    pub(super) sizes: *mut i64,
     layout: Layout,
 }
 
@@ -127,6 +128,8 @@ pub(super) struct Made {
     pub(super) view: View,
 }
 
+// SAFETY: the memory of a draft is its own.
+unsafe impl Send for Draft {}
 // SAFETY: a tree is only read once it is made, but for atomic counts; structs and owners may be let go on any thread.
 unsafe impl Send for Tree {}
 // SAFETY: as above.

@@ -13,13 +13,14 @@ use crate::workspace::{make_folder, write};
 const HEADERS: [&str; 4] =
     ["bowstring.hpp", "nanoarrow/nanoarrow.hpp", "nanoarrow/nanoarrow_device.h", "arrow/c/abi.h"];
 /// Each of ours has to compile as the first that is included.
-const OURS: [&str; 6] = [
+const OURS: [&str; 7] = [
     "bowstring.hpp",
     "bowstring/result.hpp",
     "bowstring/owners.hpp",
     "bowstring/arrays.hpp",
     "bowstring/tensors.hpp",
     "bowstring/validate.hpp",
+    "bowstring/streams.hpp",
 ];
 /// The whole of Arrow C++, which takes so long that it is not in the orders.
 const ARROW: [&str; 2] = ["arrow/api.h", "arrow/c/bridge.h"];

@@ -166,7 +166,7 @@ impl Driver {
     /// Finds the driver and makes it ready, or says why it is not there.
     pub fn open(report: &mut Report<'_>) -> Result<Self> {
         let absent = |report: &mut Report<'_>, message: fmt::Arguments<'_>, code: c_int| {
-            Err(report.device_failed(Status::DeviceUnavailable, i64::from(code), message))
+            Err(report.fail_with_code(Status::DeviceUnavailable, i64::from(code), message))
         };
         // Without this question the loader would panic, with noise, where there is no driver.
         // SAFETY: the driver's library may be loaded into any process.
@@ -244,7 +244,7 @@ impl Driver {
     ) -> Failed {
         let (symbol, text) = (entry.symbol, Text(self, code));
         let message = format_args!("{symbol} of the CUDA driver returned {code}{text}{why}");
-        report.device_failed(status, i64::from(code), message)
+        report.fail_with_code(status, i64::from(code), message)
     }
 }
 

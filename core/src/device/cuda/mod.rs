@@ -45,7 +45,7 @@ pub(super) fn backend(report: &mut Report<'_>) -> Result<&'static dyn Backend> {
         Ok(cuda) => Ok(cuda),
         Err(kept) => {
             let status = Status::from_code(kept.status).unwrap_or(Status::DeviceUnavailable);
-            Err(report.device_failed(status, kept.native_code, format_args!("{}", kept.message())))
+            Err(report.fail_with_code(status, kept.native_code, format_args!("{}", kept.message())))
         }
     }
 }

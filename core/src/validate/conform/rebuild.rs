@@ -5,7 +5,7 @@ use crate::abi::Device;
 use crate::array::{Array, from_buffers};
 use crate::error::{Report, Result, Status};
 use crate::kernels::{read_i32, read_i64};
-use crate::memory::{Buffer, OwnedBuffer};
+use crate::memory::{Buffer, OwnedBuffer, reserve};
 use crate::tree::{Facts, Placement};
 use crate::types::{Change, Format, Type};
 
@@ -25,14 +25,6 @@ struct Node {
     first: usize,
     count: usize,
     change: Change,
-}
-
-fn reserve<T>(n: usize, report: &mut Report<'_>) -> Result<Vec<T>> {
-    let mut list = Vec::new();
-    match list.try_reserve_exact(n) {
-        Ok(()) => Ok(list),
-        Err(_) => Err(report.out_of_memory(n.saturating_mul(size_of::<T>()))),
-    }
 }
 
 impl<'a> Rebuild<'a> {

@@ -1,0 +1,310 @@
+//! Streams of arrays: one owner, moved and not counted, asked by one caller at a time.
+//!
+//! A [`Source`] gives the arrays; the stream around it says when it is over. What failed says the same again without
+//! asking the source, what ended has ended, and a call that meets another one is refused.
+
+mod collect;
+mod errno;
+mod ffi;
+mod sources;
+
+pub use errno::{Errno, errno_of, status_of};
+pub use ffi::{Callbacks, call_stream, import_device_stream, import_host_stream};
+
+use core::ffi::{c_char, c_int};
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::abi::{DEVICE_CPU, Device};
+use crate::array::Array;
+use crate::device::Sync;
+use crate::error::{ErrorRecord, Failed, Report, Result, Rule, Status, TextBuffer, rule_name};
+use crate::memory::{Kind, Own, Space, Turn, Turns, counts, mark};
+use crate::tree::ExportedArray;
+use crate::types::Type;
+
+use ffi::HostSync;
+
+/// Gives arrays one by one. A source is not asked again once it has failed or given `None`.
+pub trait Source: Send {
+    /// The next array, of the stream's type and on its type of device; `None` at the end.
+    fn next(&mut self, report: &mut Report<'_>) -> Result<Option<Array>>;
+
+    /// The next array as a struct for somebody else.
+    fn next_exported(&mut self, report: &mut Report<'_>) -> Result<Option<ExportedArray>> {
+        self.next(report)?.map(|array| array.export(report)).transpose()
+    }
+}
+
+/// A stream of arrays of one type on one type of device.
+#[derive(Debug)]
+pub struct Stream(Own<Block>);
+
+/// What a stream's handle leads to. Its first word tells handles apart, as it does with every kind.
+#[repr(C)]
+#[derive(Debug)]
+struct Block {
+    mark: usize,
+    ty: Type,
+    device: Device,
+    is_cancelled: AtomicBool,
+    inner: Turns<Inner>,
+}
+
+/// What changes while a stream is asked.
+struct Inner {
+    source: Own<dyn Source>,
+    state: State,
+    /// How many arrays were given.
+    n_given: i64,
+    /// What went wrong, when the stream has failed.
+    record: ErrorRecord,
+    /// What `get_last_error` says; empty when the last call was a success.
+    text: [c_char; TEXT],
+    /// How the CPU waits for what it reads, when the stream went out as one in CPU memory.
+    sync: HostSync,
+}
+
+/// Room for a record as text.
+const TEXT: usize = 1536;
+
+/// How far a stream has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Live,
+    Ended,
+    Failed,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        counts::STREAMS.remove();
+    }
+}
+
+impl Stream {
+    /// A stream over a source, which is made only once nothing can fail any more: two allocations.
+    ///
+    /// The id of `device` is -1 where the arrays' devices may differ.
+    pub fn new<S: Source + 'static>(
+        ty: &Type,
+        device: Device,
+        report: &mut Report<'_>,
+        source: impl FnOnce() -> S,
+    ) -> Result<Self> {
+        let block = Space::<Block>::reserve(report)?;
+        let own = Space::<S>::reserve(report)?;
+        let inner = Inner {
+            source: ffi::any_source(own.fill(source())),
+            state: State::Live,
+            n_given: 0,
+            record: ErrorRecord::empty(),
+            text: [0; TEXT],
+            sync: HostSync(Sync::NONE),
+        };
+        counts::STREAMS.add();
+        Ok(Self(block.fill(Block {
+            mark: mark(Kind::Stream).addr(),
+            ty: ty.clone(),
+            device,
+            is_cancelled: AtomicBool::new(false),
+            inner: Turns::new(inner),
+        })))
+    }
+
+    /// The type of every array.
+    pub fn ty(&self) -> &Type {
+        &self.0.ty
+    }
+
+    /// The device: its type is that of every array's, its id -1 unless all are known to have the same.
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// The next array; `None` at the end, again and again.
+    pub fn next(&self, report: &mut Report<'_>) -> Result<Option<Array>> {
+        self.turn(report)?.pull(&self.0.is_cancelled, report, |source, report| source.next(report))
+    }
+
+    /// The next array as a struct for somebody else; `None` at the end, again and again.
+    pub fn next_exported(&self, report: &mut Report<'_>) -> Result<Option<ExportedArray>> {
+        self.turn(report)?.pull(&self.0.is_cancelled, report, |source, report| source.next_exported(report))
+    }
+
+    /// Ends the stream from any thread: the next call, and one that is running, say CANCELLED. What has ended or failed
+    /// stays as it is.
+    pub fn cancel(&self) {
+        self.0.is_cancelled.store(true, Ordering::Release);
+    }
+
+    /// Checks that no call is running, so that the stream may be moved into another.
+    pub fn check_idle(&self, report: &mut Report<'_>) -> Result<()> {
+        self.turn(report).map(drop)
+    }
+
+    fn wait_with(&self, sync: HostSync) {
+        if let Some(mut inner) = self.0.inner.take() {
+            inner.sync = sync;
+        }
+    }
+
+    /// The next array for a consumer of our struct, who is told a failure by an error number and a text.
+    fn give(&self, is_host: bool) -> core::result::Result<Option<ExportedArray>, c_int> {
+        // Whoever is asking now may be writing the text.
+        let Some(mut inner) = self.0.inner.take() else { return Err(errno_of(Status::InvalidArgument, 0)) };
+        inner.tell_nothing();
+        let (is_cpu, sync) = (self.0.device.r#type == DEVICE_CPU, inner.sync.0);
+        let given = inner.pull(&self.0.is_cancelled, &mut Report::silent(), |source, report| {
+            if is_host && !is_cpu {
+                return source.next(report)?.map(|array| array.export_host(&sync, report)).transpose();
+            }
+            source.next_exported(report)
+        });
+        given.map_err(|failed| {
+            let record = inner.record;
+            inner.tell(&record);
+            errno_of(failed.status(), record.native_code)
+        })
+    }
+
+    /// Notes what the last call of our struct's callbacks came to.
+    fn say(&self, record: Option<&ErrorRecord>) {
+        if let Some(mut inner) = self.0.inner.take() {
+            match record {
+                Some(record) => inner.tell(record),
+                None => inner.tell_nothing(),
+            }
+        }
+    }
+
+    /// What the last call of our struct's callbacks came to, as text that stays until the next one; NULL when it was a success.
+    fn said(&self) -> *const c_char {
+        match self.0.inner.take() {
+            Some(inner) if inner.text.first().is_none_or(|first| *first == 0) => core::ptr::null(),
+            Some(inner) => inner.text.as_ptr(),
+            None => {
+                c"INVALID_ARGUMENT (ST6): expected one call on a stream at a time, found another one running"
+                    .as_ptr()
+            }
+        }
+    }
+
+    fn turn(&self, report: &mut Report<'_>) -> Result<Turn<'_, Inner>> {
+        match self.0.inner.take() {
+            Some(turn) => Ok(turn),
+            None => Err(overlapping(report)),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn overlapping(report: &mut Report<'_>) -> Failed {
+    let message = format_args!("expected one call on a stream at a time, found another one running");
+    report.fail_at(Status::InvalidArgument, Rule::St6, &"$", message)
+}
+
+impl Inner {
+    /// Asks the source, unless the stream is over.
+    #[inline]
+    fn pull<T>(
+        &mut self,
+        is_cancelled: &AtomicBool,
+        report: &mut Report<'_>,
+        ask: impl FnOnce(&mut dyn Source, &mut Report<'_>) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        match self.state {
+            State::Live if !is_cancelled.load(Ordering::Acquire) => {}
+            State::Live => return Err(self.cancelled(report)),
+            State::Ended => return Ok(None),
+            State::Failed => return Err(report.repeat(&self.record)),
+        }
+        // The source tells its failure to the stream, which keeps it.
+        let (source, record) = (&mut *self.source, &mut self.record);
+        let asked = catch_unwind(AssertUnwindSafe(|| ask(source, &mut Report::new(record))));
+        match asked {
+            Ok(Ok(Some(_))) if is_cancelled.load(Ordering::Acquire) => Err(self.cancelled(report)),
+            Ok(Ok(Some(array))) => {
+                self.n_given = self.n_given.wrapping_add(1);
+                Ok(Some(array))
+            }
+            Ok(Ok(None)) => {
+                self.state = State::Ended;
+                Ok(None)
+            }
+            Ok(Err(failed)) => Err(self.failed(failed, report)),
+            Err(payload) => {
+                // A payload's destructor may panic in turn.
+                core::mem::forget(payload);
+                let message = format_args!("expected the next array, found that its source panicked");
+                let failed = Report::new(&mut self.record).fail(Status::Internal, message);
+                Err(self.failed(failed, report))
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cancelled(&mut self, report: &mut Report<'_>) -> Failed {
+        let message = format_args!("expected a stream to go on, found that it was cancelled");
+        let failed = Report::new(&mut self.record).fail(Status::Cancelled, message);
+        self.failed(failed, report)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn failed(&mut self, failed: Failed, report: &mut Report<'_>) -> Failed {
+        self.state = State::Failed;
+        self.record.status = failed.status() as i32;
+        self.record.batch = self.n_given;
+        report.repeat(&self.record)
+    }
+
+    /// Says in text what went wrong in the last call.
+    #[cold]
+    fn tell(&mut self, record: &ErrorRecord) {
+        // A writer that runs out of room cuts the text.
+        let _ = write!(TextBuffer::over(&mut self.text), "{}", Told(record));
+    }
+
+    /// Says that nothing went wrong in the last call.
+    #[inline]
+    fn tell_nothing(&mut self) {
+        if let Some(first) = self.text.first_mut() {
+            *first = 0;
+        }
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("state", &self.state).field("n_given", &self.n_given).finish()
+    }
+}
+
+/// A record as one line for whoever gets nothing but text.
+struct Told<'a>(&'a ErrorRecord);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = self.0;
+        let status = Status::from_code(record.status).unwrap_or(Status::Internal);
+        f.write_str(status.name().to_str().unwrap_or_default())?;
+        let rule = rule_name(record.rule).to_str().unwrap_or_default();
+        if !rule.is_empty() {
+            write!(f, " ({rule})")?;
+        }
+        if record.batch >= 0 {
+            write!(f, " in batch {}", record.batch)?;
+        }
+        if !record.path().is_empty() {
+            write!(f, " at {}", record.path())?;
+        }
+        if record.row >= 0 {
+            write!(f, ", row {}", record.row)?;
+        }
+        write!(f, ": {}", record.message())
+    }
+}
