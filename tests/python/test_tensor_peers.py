@@ -1,7 +1,10 @@
 """Other libraries as consumers and producers of tensors: the same memory on both sides, one call of each deleter.
+
+jax is no requirement of the tests because of its size; it takes part where it is installed.
 """
 
 import gc
+import importlib.util
 import itertools
 import sys
 import weakref
@@ -18,9 +21,10 @@ from bowstring_ctypes import UNSUPPORTED, BowstringError, lib, out
 from raw import At, Node, Raw
 from tensors import ALLOW_COPY, DROP_READ_ONLY, LEGACY_NAME, LEGACY_USED, NAME, READ_ONLY, USED, Producer
 
+HAS_JAX = importlib.util.find_spec("jax") is not None
+
 
 def jax_numpy():
-    # It takes a while, which whoever runs other tests need not wait for.
     import jax
     jax.config.update("jax_enable_x64", True)
     return jax.numpy
@@ -34,11 +38,9 @@ CONSUMERS = {
     # Asked for an object's tensor it wants one of before 1.0.
     "tvm": (lambda producer: tvm_ffi.from_dlpack(producer.__dlpack__()), lambda taken: taken.data_ptr()),
 }
-LEGACY_CONSUMERS = {
-    "numpy": CONSUMERS["numpy"],
-    "tvm": (tvm_ffi.from_dlpack, CONSUMERS["tvm"][1]),
-    "jax": (lambda data: jax_numpy().from_dlpack(data), lambda taken: taken.unsafe_buffer_pointer()),
-}
+LEGACY_CONSUMERS = {"numpy": CONSUMERS["numpy"], "tvm": (tvm_ffi.from_dlpack, CONSUMERS["tvm"][1])}
+if HAS_JAX:
+    LEGACY_CONSUMERS["jax"] = (lambda data: jax_numpy().from_dlpack(data), lambda taken: taken.unsafe_buffer_pointer())
 
 VALUES = {
     "int32": np.arange(24, dtype=np.int32), "int64": np.arange(24), "float32": np.arange(24, dtype=np.float32),
@@ -167,10 +169,9 @@ PRODUCERS = {
     "pyarrow tensor": (pyarrow_tensor, lambda made: made.to_numpy().ctypes.data),
     "tvm": (tvm_tensor, lambda made: made.data_ptr()),
 }
-LEGACY_PRODUCERS = {
-    **{name: PRODUCERS[name] for name in ("numpy", "tvm")},
-    "jax": (jax_array, lambda made: made.unsafe_buffer_pointer()),
-}
+LEGACY_PRODUCERS = {name: PRODUCERS[name] for name in ("numpy", "tvm")}
+if HAS_JAX:
+    LEGACY_PRODUCERS["jax"] = (jax_array, lambda made: made.unsafe_buffer_pointer())
 
 
 def check_producer(make, address_of, ask, name, dtype, shape, data_first):
