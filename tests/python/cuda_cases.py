@@ -8,7 +8,7 @@ import random
 import sys
 from ctypes import byref, c_int64, c_void_p
 
-import cuda
+import cuda_arrays as cuda
 import pyarrow as pa
 
 import all_types
@@ -17,7 +17,7 @@ import support
 from bowstring_ctypes import (
     SYNC_HOST, SYNC_LIBRARY, SYNC_NONE, SYNC_QUEUE, BowstringError, Device, call, lib, live_counts, out,
 )
-from cuda import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, sim
+from cuda_arrays import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, sim
 
 # In the order in which they follow each other, every pair of neighbours is met, and every device by itself.
 DEVICES = [Device(CUDA, 0), Device(CUDA, 1), Device(CUDA_HOST, 0), Device(CUDA_MANAGED, 0), Device(CUDA_MANAGED, 1)]

@@ -8,10 +8,10 @@ import sys
 import time
 from ctypes import byref, c_size_t, c_void_p
 
-import cuda
+import cuda_arrays as cuda
 import bowstring_ctypes as bs
 from bowstring_ctypes import SYNC_HOST, SYNC_LIBRARY, SYNC_NONE, SYNC_QUEUE, BowstringError, Device, call, lib, out
-from cuda import CPU, CUDA, CUDA_HOST, sim
+from cuda_arrays import CPU, CUDA, CUDA_HOST, sim
 
 N = 1000
 GPU = Device(CUDA, 0)
@@ -206,12 +206,13 @@ def failed_read():
 def failed_allocation():
     stream = cuda.stream()
     cuda.block(stream)
-    sim.fail("cuMemcpyHtoDAsync_v2", 719, nth=2)
+    # The memory is being zeroed when the event behind that cannot be recorded.
+    sim.fail("cuEventRecord", 719)
     buffer, data = c_void_p(), c_void_p()
     with cuda.let_go_later(stream) as done:
         try:
             call("buffer_allocate", GPU, 8 * N, cuda.sync(SYNC_QUEUE, stream), byref(buffer), byref(data))
-            raise AssertionError("zeroing should have failed")
+            raise AssertionError("recording should have failed")
         except BowstringError as error:
             assert error.native_code == 719, error
         assert done.is_set(), "the memory was freed while it was being zeroed"

@@ -99,7 +99,7 @@ REFUSED = {
     ),
     "an event that nobody can record": (
         UNSUPPORTED, "", b"int32", [(1, 0, 0, 2)], [None, i32(1)], None,
-        lambda: on(2, record_on=bs.Sync(bs.SYNC_LIBRARY)),
+        lambda: on(14, record_on=bs.Sync(bs.SYNC_LIBRARY)),
     ),
     "a device that is none": (INVALID_ARGUMENT, "", b"int32", [(1, 0, 0, 2)], [None, i32(1)], None, lambda: on(5)),
     "a placement that is too small": (

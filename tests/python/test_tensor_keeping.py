@@ -223,7 +223,7 @@ def test_devices(device, expected):
 @pytest.mark.parametrize("mode", (bs.SYNC_NONE, bs.SYNC_QUEUE, bs.SYNC_HOST))
 def test_events_that_are_pending(mode):
     event = c_void_p(0x1234)
-    raw, handle = on_device((10, 0), sync_event=ctypes.addressof(event))
+    raw, handle = on_device((14, 0), sync_event=ctypes.addressof(event))
     made, bit = c_void_p(0xA5), c_int64()
     expected = SYNC_REQUIRED if mode == bs.SYNC_NONE else UNSUPPORTED
     for function, more in (("array_to_tensor", ()), ("array_validity_to_tensor", (byref(bit),))):

@@ -125,7 +125,7 @@ REFUSED = {
     **{f"code {code}": odd(code, 8, 1, INVALID_DATA, "DL2") for code in (19, 20, 21, 200)},
     "device 99": Refused({"device": (99, 0)}, INVALID_DATA, "DL2"),
     "device 0": Refused({"device": (0, 0)}, INVALID_DATA, "DL2"),
-    "strides on ROCm": Refused({"device": (10, 0), "data": 0x10000, "strides": (2,)}, UNSUPPORTED, ""),
+    "strides on oneAPI": Refused({"device": (14, 0), "data": 0x10000, "strides": (2,)}, UNSUPPORTED, ""),
     "within a handle": Refused({"device": (4, 0), "data": 0x10000, "offset": 8}, UNSUPPORTED, ""),
     "backwards without a copy": Refused({"offset": 24, "strides": (-1,)}, UNSUPPORTED, "", 0),
     "columns without a copy": Refused({"shape": (2, 3), "strides": (1, 2)}, UNSUPPORTED, "", 0),

@@ -24,7 +24,7 @@ pub use registry::{probe, register};
 pub use sync::{Sync, SyncMode, require_readable};
 pub(crate) use waits::Wait;
 pub use work::hold_until;
-pub(crate) use work::{Part, Work, check_address, is_on, make_accessible, read_parts};
+pub(crate) use work::{Part, Work, check_address, check_sync, is_on, make_accessible, read_parts};
 
 use crate::abi::{DEVICE_CPU, Device};
 

@@ -2,10 +2,10 @@
 
 use core::ffi::c_void;
 
-use super::work::sync_required;
+use super::work::check_sync;
 use super::{device_name, is_cpu_readable};
 use crate::error::{Report, Result, Status};
-use crate::memory::{Event, Place};
+use crate::memory::Place;
 
 /// How a call that may meet unfinished device work is to behave. NULL or all zero is NONE.
 ///
@@ -90,10 +90,7 @@ impl Sync {
 /// Checks that the CPU may read memory at `place` now: that `sync` says how to wait where an event is pending, and that the
 /// memory needs no backend.
 pub fn require_readable(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<()> {
-    let mode = sync.mode(report)?;
-    if mode == SyncMode::None && place.event != Event::NONE {
-        return Err(sync_required(report));
-    }
+    check_sync(place, sync, report)?;
     if is_cpu_readable(place.device) {
         return Ok(());
     }

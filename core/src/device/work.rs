@@ -50,9 +50,7 @@ impl Work {
 
     /// Lets a caller's queue or its thread wait for the event of `place`. `wait` names what for.
     pub(crate) fn waiting(place: Place, sync: &Sync, wait: Wait, report: &mut Report<'_>) -> Result<()> {
-        if sync.mode(report)? == SyncMode::None && place.event != Event::NONE {
-            return Err(sync_required(report));
-        }
+        check_sync(place, sync, report)?;
         Self::on(place.device, sync, report)?.after(wait, place, report)
     }
 
@@ -213,9 +211,7 @@ pub(crate) unsafe fn read_parts<'a>(
     parts: impl Iterator<Item = Part<'a>>,
     report: &mut Report<'_>,
 ) -> Result<()> {
-    if sync.mode(report)? == SyncMode::None && place.event != Event::NONE {
-        return Err(sync_required(report));
-    }
+    check_sync(place, sync, report)?;
     let work = Work::on(place.device, sync, report)?;
     work.after(Wait::ReadAfterEvent, place, report)?;
     for Part { from, into } in parts {
@@ -254,10 +250,7 @@ pub(crate) fn check_address(
 ///
 /// This waits: afterwards the memory may be read.
 pub(crate) fn make_accessible(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<bool> {
-    let mode = sync.mode(report)?;
-    if mode == SyncMode::None && place.event != Event::NONE {
-        return Err(sync_required(report));
-    }
+    check_sync(place, sync, report)?;
     if place.device.r#type == DEVICE_CPU {
         return Ok(true);
     }
@@ -272,8 +265,17 @@ pub(crate) fn make_accessible(place: Place, sync: &Sync, report: &mut Report<'_>
     Ok(true)
 }
 
+/// Checks that the caller says how to wait where there is an event.
+pub(crate) fn check_sync(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<SyncMode> {
+    let mode = sync.mode(report)?;
+    if mode == SyncMode::None && place.event != Event::NONE {
+        return Err(sync_required(report));
+    }
+    Ok(mode)
+}
+
 #[cold]
-pub(super) fn sync_required(report: &mut Report<'_>) -> Failed {
+fn sync_required(report: &mut Report<'_>) -> Failed {
     let message = format_args!("expected a sync mode that waits for the memory's event, found NONE");
     report.fail(Status::SyncRequired, message)
 }

@@ -14,7 +14,7 @@ pub use concat::concat;
 use core::ffi::c_int;
 
 use crate::abi::{DEVICE_CPU, Device};
-use crate::device::{Allocator, Sync, SyncMode, Wait, Work, make_accessible};
+use crate::device::{Allocator, Sync, SyncMode, Wait, Work, check_sync, make_accessible};
 use crate::error::{Report, Result, Status};
 use crate::memory::{Event, Place};
 
@@ -70,10 +70,7 @@ enum Path {
 
 /// Finds the queue for copies from `from` to `to`, and makes it wait for the event there.
 fn path(from: Place, to: Device, sync: &Sync, report: &mut Report<'_>) -> Result<Path> {
-    if sync.mode(report)? == SyncMode::None && from.event != Event::NONE {
-        let message = format_args!("expected a sync mode that waits for the memory's event, found NONE");
-        return Err(report.fail(Status::SyncRequired, message));
-    }
+    check_sync(from, sync, report)?;
     let work = if to.r#type == DEVICE_CPU {
         Work::on(from.device, sync, report)?
     } else {

@@ -1,7 +1,7 @@
 //! Reading a tree's buffers wherever they are: copies into CPU memory, all under one wait.
 
 use super::{Tree, role_name};
-use crate::device::{Part, Sync, is_on, read_parts};
+use crate::device::{Part, Sync, check_sync, is_on, read_parts};
 use crate::error::{Failed, Report, Result, Rule};
 use crate::memory::Event;
 use crate::types::Role;
@@ -19,6 +19,8 @@ impl Tree {
     /// Copies bytes that the tree's numbers say that there are into CPU memory, after the tree's event, as `sync` says how to
     /// wait for it, and waits until they are there.
     pub(crate) fn fetch(&self, sync: &Sync, wanted: &mut [Fetch<'_>], report: &mut Report<'_>) -> Result<()> {
+        // Before any driver is asked.
+        check_sync(self.place(), sync, report)?;
         for Fetch { node, k, at, into } in wanted.iter_mut() {
             if into.is_empty() {
                 continue;
