@@ -7,7 +7,7 @@ use bowstring_core::abi::{
     ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowDeviceArrayStream, ArrowSchema, DLManagedTensor,
     DLManagedTensorVersioned,
 };
-use bowstring_core::memory::scope;
+use bowstring_core::stream::{release_device_stream, release_host_stream};
 use bowstring_core::tensor;
 use bowstring_core::tree::{release_array_struct, release_schema_struct};
 
@@ -55,21 +55,8 @@ raw!(ArrowArray, release, |this| release_array_struct(this));
 raw!(ArrowDeviceArray, array.release, |this: *mut ArrowDeviceArray| release_array_struct(
     &raw mut (*this).array
 ));
-raw!(ArrowArrayStream, release, |this: *mut ArrowArrayStream| release_stream(this, (*this).release));
-raw!(ArrowDeviceArrayStream, release, |this: *mut ArrowDeviceArrayStream| release_stream(
-    this,
-    (*this).release
-));
-
-/// Calls a stream's release callback. One that the callback scope skips is leaked, and the stream is released all the same.
-unsafe fn release_stream<T: Raw>(this: *mut T, release: Option<unsafe extern "C" fn(*mut T)>) {
-    let Some(release) = release else { return };
-    // SAFETY: the caller has a live struct, whose release takes the struct itself.
-    if !scope::run(|| unsafe { release(this) }) {
-        // SAFETY: as above.
-        unsafe { (*this).forget() };
-    }
-}
+raw!(ArrowArrayStream, release, |this| release_host_stream(this));
+raw!(ArrowDeviceArrayStream, release, |this| release_device_stream(this));
 
 /// Makes the struct at `out` a released one, whatever was there.
 pub(crate) unsafe fn reset<T: Raw>(out: *mut T) {

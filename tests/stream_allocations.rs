@@ -374,7 +374,8 @@ fn consuming(ty: *mut BowstringType) {
                 if second {
                     assert_eq!(get_next(&mut raw, &mut out), 0);
                     bowstring_device_array_release(&mut out);
-                    first = core::ptr::read(&other);
+                    // The producer has its address.
+                    core::ptr::write(&raw mut first, core::ptr::read(&other));
                     other.array.release = None;
                 }
                 let (code, made) = armed(fail_at, || get_next(&mut raw, &mut out));

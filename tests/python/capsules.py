@@ -7,8 +7,15 @@ import bowstring_ctypes as bs
 from bowstring_ctypes import call, lib, out
 
 SCHEMA, ARRAY, DEVICE_ARRAY = b"arrow_schema", b"arrow_array", b"arrow_device_array"
-STRUCTS = {SCHEMA: bs.ArrowSchema, ARRAY: bs.ArrowArray, DEVICE_ARRAY: bs.ArrowDeviceArray}
-FUNCTIONS = {SCHEMA: "schema", ARRAY: "host_array", DEVICE_ARRAY: "device_array"}
+STREAM, DEVICE_STREAM = b"arrow_array_stream", b"arrow_device_array_stream"
+STRUCTS = {
+    SCHEMA: bs.ArrowSchema, ARRAY: bs.ArrowArray, DEVICE_ARRAY: bs.ArrowDeviceArray, STREAM: bs.ArrowArrayStream,
+    DEVICE_STREAM: bs.ArrowDeviceArrayStream,
+}
+FUNCTIONS = {
+    SCHEMA: "schema", ARRAY: "host_array", DEVICE_ARRAY: "device_array", STREAM: "host_stream",
+    DEVICE_STREAM: "device_stream",
+}
 
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
 _new = ctypes.PYFUNCTYPE(py_object, c_void_p, c_char_p, _DESTRUCTOR)(("PyCapsule_New", ctypes.pythonapi))
@@ -100,6 +107,18 @@ class DeviceProducer(Producer):
         return self._capsules(DEVICE_ARRAY, export, requested_schema)
 
 
+class StreamProducer:
+    """A stream, which is handed out once."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        struct = new(STREAM)
+        call("stream_export_host", byref(self._stream), None, struct)
+        return of(STREAM, struct)
+
+
 class SchemaProducer:
     """A type."""
 
@@ -110,6 +129,16 @@ class SchemaProducer:
         schema = new(SCHEMA)
         call("type_export", self._kind, schema)
         return of(SCHEMA, schema)
+
+
+def taken_stream(capsule):
+    """A handle on the stream that a capsule holds, which holds nothing afterwards."""
+    assert name_of(capsule) == STREAM
+    struct = struct_in(capsule, STREAM)
+    assert is_live(struct)
+    handle = out("stream_import_host", byref(struct))
+    assert not is_live(struct)
+    return handle
 
 
 def taken(capsules, name):

@@ -169,6 +169,8 @@ fn callback_failed(name: &str, code: c_int, said: *const c_char, report: &mut Re
 /// Somebody else's stream.
 struct Foreign<S: RawStream> {
     raw: S,
+    /// The release of structs of ours.
+    ours: unsafe extern "C" fn(*mut S),
     incoming: Incoming,
 }
 
@@ -204,10 +206,8 @@ impl<S: RawStream> Source for Foreign<S> {
 
 impl<S: RawStream> Drop for Foreign<S> {
     fn drop(&mut self) {
-        if let Some(release) = *self.raw.release() {
-            // SAFETY: the struct is live, and its release takes the struct itself. One that the scope skips is leaked.
-            scope::run(|| unsafe { release(&mut self.raw) });
-        }
+        // SAFETY: the struct is live.
+        unsafe { let_go(&mut self.raw, self.ours) };
     }
 }
 
@@ -250,7 +250,7 @@ unsafe fn import_stream<S: RawStream>(
         // SAFETY: a move is a bitwise copy and a NULL release, and the interface allows it.
         let moved = unsafe { core::ptr::read(raw) };
         *raw.release() = None;
-        Foreign { raw: moved, incoming: Incoming::new(&ty, device.r#type) }
+        Foreign { raw: moved, ours, incoming: Incoming::new(&ty, device.r#type) }
     })
 }
 
@@ -528,6 +528,38 @@ unsafe fn release<S: RawStream>(raw: *mut S) {
         }
         0
     });
+}
+
+/// Releases a stream's struct that is live; a released one is left alone.
+///
+/// # Safety
+/// `raw` leads to a live or released struct.
+pub unsafe fn release_device_stream(raw: *mut ArrowDeviceArrayStream) {
+    // SAFETY: as the caller promises.
+    unsafe { let_go(&mut *raw, release_device) };
+}
+
+/// As [`release_device_stream`], in CPU memory.
+///
+/// # Safety
+/// As there.
+pub unsafe fn release_host_stream(raw: *mut ArrowArrayStream) {
+    // SAFETY: as the caller promises.
+    unsafe { let_go(&mut *raw, release_host) };
+}
+
+/// Calls a release callback: our own as it is, a foreign one inside the callback scope. One that the scope skips is leaked, and
+/// the struct is released all the same.
+unsafe fn let_go<S: RawStream>(raw: &mut S, ours: unsafe extern "C" fn(*mut S)) {
+    let Some(release) = *raw.release() else { return };
+    // SAFETY: the caller has a live struct, whose release takes the struct itself.
+    unsafe {
+        if release as usize == ours as usize {
+            release(raw);
+        } else if !scope::run(|| release(raw)) {
+            *raw.release() = None;
+        }
+    }
 }
 
 /// The stream of a struct that is ours, which comes back as it went out.

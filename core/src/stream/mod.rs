@@ -9,7 +9,10 @@ mod ffi;
 mod sources;
 
 pub use errno::{Errno, errno_of, status_of};
-pub use ffi::{Callbacks, call_stream, import_device_stream, import_host_stream};
+pub use ffi::{
+    Callbacks, call_stream, import_device_stream, import_host_stream, release_device_stream,
+    release_host_stream,
+};
 
 use core::ffi::{c_char, c_int};
 use core::fmt::{self, Write};

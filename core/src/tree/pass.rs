@@ -84,25 +84,28 @@ unsafe fn is_plain_batch(own: &ExportNode, raw: &ArrowDeviceArray, ty: &Type) ->
     if !is_whole {
         return false;
     }
-    let (mut differs, mut least) = (0, i64::MAX);
     let has_sizes = !block.sizes.is_null();
-    for (i, node) in columns.iter().enumerate() {
-        // SAFETY: the block has a node for each of the type's, and a child pointer for each but the root; a node with two buffers
-        // has two addresses, and sizes where the block has any.
-        unsafe {
-            let column = block.nodes.add(i.wrapping_add(1));
-            let link = root.children.add(i).read();
-            if (*column).n_buffers != 2 || node.leaf_bits == 0 {
+    let (release, end) = (own_release(), root.offset.wrapping_add(root.length));
+    // SAFETY: the block has a node for each of the type's, a child pointer for each but the root, and so far as nodes have two buffers,
+    // two addresses for each, and sizes where the block has any.
+    unsafe {
+        let mut column = block.nodes.add(1);
+        let mut link = root.children;
+        let mut addresses = block.pointers.add(1);
+        let mut sizes = block.sizes.wrapping_add(1);
+        for node in columns {
+            if !core::ptr::eq(link.read().cast_const().cast(), column)
+                || !is_plain_column(&*column, node.leaf_bits, release, addresses)
+                || (*column).array.length < end
+                || (has_sizes && !is_large_enough(&(*column).array, node.leaf_bits, addresses, sizes))
+            {
                 return false;
             }
-            let first = (*column).first;
-            let sizes = if has_sizes { block.sizes.add(first).cast::<[i64; 2]>().read() } else { [-1; 2] };
-            differs |= link.addr() ^ column.addr();
-            differs |= differences(&*column, block.pointers.add(first), sizes, node.leaf_bits);
-            least = least.min((*column).array.length);
+            (column, link) = (column.add(1), link.add(1));
+            (addresses, sizes) = (addresses.add(2), sizes.wrapping_add(2));
         }
     }
-    differs == 0 && root.offset.wrapping_add(root.length) <= least
+    true
 }
 
 /// Whether length and offset are not negative, and small enough for all sizes to be far from overflow.
@@ -111,36 +114,45 @@ fn is_small(array: &ArrowArray) -> bool {
     (array.length | array.offset).cast_unsigned() >> 30 == 0
 }
 
-/// 0 when a node of ours is as a column of values `bits` wide has to be, and as it was put into its block: a bitmap and values at
-/// these addresses, both as large as they have to be, and nothing below.
+/// Whether a node of ours is a column of values `bits` wide, and as it was put into its block: a bitmap and values at these addresses,
+/// and nothing below.
 #[inline(always)]
-unsafe fn differences(
+unsafe fn is_plain_column(
     own: &ExportNode,
-    addresses: *const *const c_void,
-    sizes: [i64; 2],
     bits: u32,
-) -> usize {
+    release: usize,
+    addresses: *const *const c_void,
+) -> bool {
     let array = &own.array;
-    // SAFETY: the caller says that there are two addresses.
-    let (validity, data) = unsafe { (addresses.read().addr(), addresses.add(1).read().addr()) };
-    let release = array.release.map_or(0, |release| release as usize);
-    let numbers = (array.n_buffers ^ 2 | array.n_children).cast_unsigned();
+    bits != 0
+        && own.n_buffers == 2
+        && array.n_buffers == 2
+        && array.n_children == 0
+        && array.dictionary.is_null()
+        && array.release.is_some_and(|found| found as usize == release)
+        && core::ptr::eq(array.private_data.cast_const().cast(), own)
+        && core::ptr::eq(array.buffers.cast_const(), addresses)
+        && is_small(array)
+        && array.null_count.cast_unsigned() <= array.length.cast_unsigned()
+        // SAFETY: the caller says that a node with two buffers has two addresses there.
+        && unsafe { !addresses.add(1).read().is_null() && (array.null_count == 0 || !addresses.read().is_null()) }
+}
+
+/// Whether a bitmap, when there is one, and values that are `bits` wide are as large as they have to be. Unknown sizes are.
+#[inline(always)]
+unsafe fn is_large_enough(
+    array: &ArrowArray,
+    bits: u32,
+    addresses: *const *const c_void,
+    sizes: *const i64,
+) -> bool {
     let rows = array.offset.wrapping_add(array.length).cast_unsigned();
     let needed = rows.wrapping_mul(u64::from(bits)).wrapping_add(7) >> 3;
-    let nulls = array.null_count.cast_unsigned();
-    // An unknown size is negative, and so is larger than any.
-    let [of_bits, of_data] = sizes.map(i64::cast_unsigned);
-    let is_wrong = (nulls > array.length.cast_unsigned())
-        | (data == 0)
-        | (nulls.min(1) as usize > validity)
-        | ((of_bits < rows.wrapping_add(7) >> 3) & (validity != 0))
-        | (of_data < needed);
-    (release ^ own_release())
-        | (array.private_data.addr() ^ core::ptr::from_ref(own).addr())
-        | (array.buffers.addr() ^ addresses.addr())
-        | array.dictionary.addr()
-        | (numbers | (array.length | array.offset).cast_unsigned() >> 30) as usize
-        | usize::from(is_wrong)
+    // SAFETY: the caller has an address and a size for each of two buffers. An unknown size is negative, and so is larger than any.
+    unsafe {
+        sizes.add(1).read().cast_unsigned() >= needed
+            && (sizes.read().cast_unsigned() >= rows.wrapping_add(7) >> 3 || addresses.read().is_null())
+    }
 }
 
 impl ExportedArray {

@@ -12,10 +12,10 @@ mod views;
 use core::fmt::Arguments;
 
 use crate::array::{Array, from_buffers};
-use crate::device::{Sync, require_readable};
+use crate::device::{Sync, device_name, is_cpu_readable, require_readable};
 use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::kernels::{Bitmap, copy_bits, count_zeroes, set_bits};
-use crate::memory::{Buffer, OwnedBuffer, reserve};
+use crate::memory::{Buffer, Event, OwnedBuffer, reserve};
 use crate::tree::{Facts, Placement, Tree};
 use crate::types::{Format, Type};
 
@@ -26,7 +26,14 @@ pub fn concat(ty: &Type, arrays: &[Array], sync: &Sync, report: &mut Report<'_>)
     sync.mode(report)?;
     let mut pieces = reserve(arrays.len(), report)?;
     for (which, array) in arrays.iter().enumerate() {
-        require_readable(array.tree().place(), sync, report)?;
+        let place = array.tree().place();
+        require_readable(place, sync, report)?;
+        if !is_cpu_readable(place.device) || place.event != Event::NONE {
+            let device = device_name(place.device.r#type);
+            let message =
+                format_args!("expected arrays in CPU memory to put together, found one on {device}");
+            return Err(report.fail(Status::Unsupported, message));
+        }
         let (first, rows) = (size(array.offset()), size(array.length()));
         pieces.push(Piece { tree: array.tree(), base: array.node(), node: 0, first, rows, which });
     }
