@@ -1,4 +1,4 @@
-"""Devices for tests: the plug-in of tests/plugin_device under several types with different features, and what is on them.
+"""Devices for tests: the plug-in of tests/plugin_device under several types with different features, and what is there.
 
 Its memory ends the process when the CPU touches it, its queues are threads, and it notices misuse; see plugin_device.h.
 """
@@ -8,8 +8,12 @@ import os
 import struct
 import subprocess
 import tempfile
+import threading
+import time
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
+
+import pyarrow as pa
 
 import bowstring_ctypes as bs
 import slow_schema
@@ -160,8 +164,8 @@ class Queue:
         self.close()
 
 
-# Everything; events that are handles, and no way but through the CPU; neither queues nor anything else; memory that the CPU
-# may read; the default queue only.
+# Everything; events that are handles, and no way but through the CPU; neither queues nor anything else; memory that the
+# CPU may read; the default queue only.
 FULL = Plugin(12, 4, EVENTS | LIBRARY_QUEUE | WITHIN | BETWEEN | PROBE | LOCATE | TEXT)
 HANDLES = Plugin(10, 2, EVENTS | LIBRARY_QUEUE | PROBE)
 PLAIN = Plugin(100, 2, 0)
@@ -231,7 +235,7 @@ def reader(device):
 
 
 class Values:
-    """The values of raw structs, read with a function that knows where the memory is; only what the window shows is read.
+    """The values of raw structs, read with a function that knows where the memory is; no more is read than is shown.
 
     Values of a fixed width are their bytes. It shares nothing with the library.
     """
@@ -328,6 +332,60 @@ def refused(status, name, *arguments):
         assert error.status == status, str(error)
         return error
     raise AssertionError(f"{name} succeeded, expected {lib.bowstring_status_name(status).decode()}")
+
+
+WORDS = [["a", "bc", None], [], None, ["d" * 20, "e"]]
+
+
+def words():
+    """Lists of text with nulls, whose parts have to be looked up."""
+    return pa.array(WORDS, pa.list_(pa.utf8()))
+
+
+def imported(data=None):
+    """A handle on an array of the CPU: the words."""
+    return support.imported(words() if data is None else data)
+
+
+def on(plugin, data=None, i=0):
+    """A copy on a device, which is there."""
+    source = imported(data)
+    made = to_device(source, plugin.devices[i], options(HOST))
+    support.release(source)
+    return made
+
+
+def to_list(handle):
+    """What pyarrow reads of an array after it was copied to the CPU."""
+    back = to_device(handle, CPU)
+    found = support.to_pyarrow(*support.exported(back), pa.Array).to_pylist()
+    support.release(back)
+    return found
+
+
+class Later:
+    """Lets a queue on after a while, so that what waits for it is seen to wait."""
+
+    def __init__(self, queue, seconds=0.05):
+        self.queue, self.gone = queue, False
+        self._thread = threading.Thread(target=self._run, args=(seconds,))
+        self._thread.start()
+
+    def _run(self, seconds):
+        time.sleep(seconds)
+        self.gone = True
+        self.queue.go()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._thread.join()
+
+
+def recorded(handle, sync=LIBRARY):
+    """The same array under a new event."""
+    return out("array_record", handle, byref(sync))
 
 
 __all__ = [name for name in dir() if not name.startswith("_")]

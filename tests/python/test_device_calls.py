@@ -1,14 +1,12 @@
 """Devices through plug-ins: registering, events, pending work, allocators, and what each call does without blocking.
 
-Queues that stand still show what waits for what: whatever returns has not waited for them, and what would have to wait is
-let on by another thread.
+Queues that stand still show what waits for what: what returns has not waited for them, and where a call has to wait,
+another thread lets them go on.
 """
 
 import ctypes
-import struct
-import threading
 import time
-from ctypes import byref, c_bool, c_int64, c_size_t, c_void_p
+from ctypes import byref, c_bool, c_int64, c_void_p
 
 import pyarrow as pa
 import pytest
@@ -17,16 +15,15 @@ import bowstring_ctypes as bs
 import devices
 import support
 from bowstring_ctypes import (
-    CANCELLED, DEVICE_ERROR, INVALID_ARGUMENT, MAY_SHARE, OUT_OF_MEMORY, SYNC_HOST, SYNC_LIBRARY, SYNC_NONE,
+    CANCELLED, DEVICE_ERROR, INVALID_ARGUMENT, MAY_SHARE, OUT_OF_MEMORY, SYNC_NONE,
     SYNC_QUEUE, SYNC_REQUIRED, UNSUPPORTED, VARIADIC, VARIADIC_SIZES, Device, Sync, call, lib, live_counts, out,
 )
 from devices import (
-    ACCESSIBLE_ONE, CPU, DEFAULT_QUEUE, FULL, HANDLES, HOST, LIBRARY, PLAIN, Plugin, collect, device_of, options, refused,
-    to_device, values_of,
+    ACCESSIBLE_ONE, CPU, FULL, HANDLES, HOST, LIBRARY, PLAIN, WORDS, Later, Plugin, collect, device_of, imported, on,
+    options, recorded, refused, to_device, to_list, words,
 )
 
 NONE = Sync(SYNC_NONE)
-WORDS = [["a", "bc", None], [], None, ["d" * 20, "e"]]
 
 
 @pytest.fixture(autouse=True)
@@ -36,50 +33,6 @@ def clean():
     for plugin in devices.PLUGINS:
         plugin.delay(0)
     devices.check_clean(before)
-
-
-def words():
-    return pa.array(WORDS, pa.list_(pa.utf8()))
-
-
-def imported(data=None):
-    return support.imported(words() if data is None else data)
-
-
-def on(plugin, data=None, i=0):
-    """A copy on a device, which is there."""
-    source = imported(data)
-    made = to_device(source, plugin.devices[i], options(HOST))
-    support.release(source)
-    return made
-
-
-def to_list(handle):
-    """What pyarrow reads of an array after it was copied to the CPU."""
-    back = to_device(handle, CPU)
-    found = support.to_pyarrow(*support.exported(back), pa.Array).to_pylist()
-    support.release(back)
-    return found
-
-
-class Later:
-    """Lets a queue on after a while, so that what waits for it is seen to wait."""
-
-    def __init__(self, queue, seconds=0.05):
-        self.queue, self.gone = queue, False
-        self._thread = threading.Thread(target=self._run, args=(seconds,))
-        self._thread.start()
-
-    def _run(self, seconds):
-        time.sleep(seconds)
-        self.gone = True
-        self.queue.go()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._thread.join()
 
 
 # ---- registering --------------------------------------------------------------------------------------------------
@@ -160,7 +113,8 @@ def test_probe():
 
 def test_unknown_devices():
     source = imported()
-    for device, status in ((Device(299, 0), UNSUPPORTED), (Device(5, 0), INVALID_ARGUMENT), (Device(1, 3), INVALID_ARGUMENT)):
+    unknown = (Device(299, 0), UNSUPPORTED), (Device(5, 0), INVALID_ARGUMENT), (Device(1, 3), INVALID_ARGUMENT)
+    for device, status in unknown:
         refused(status, "array_to_device", source, device, byref(options()), byref(c_void_p()), None)
     error = refused(DEVICE_ERROR, "array_to_device", source, Device(12, 4), byref(options()), byref(c_void_p()), None)
     assert error.native_code == 9002
@@ -189,7 +143,7 @@ def test_wrong_options():
 
 def test_a_pending_event_needs_a_sync():
     there = on(FULL)
-    event = call_record(there)
+    event = recorded(there)
     made, data = c_void_p(), ctypes.create_string_buffer(8)
     for name, arguments in (
         ("array_to_device", (FULL.devices[1], byref(options(NONE)), byref(made), None)),
@@ -203,10 +157,6 @@ def test_a_pending_event_needs_a_sync():
     refused(SYNC_REQUIRED, "buffer_to_device", buffer, CPU, None, byref(made), None)
     lib.bowstring_buffer_release(buffer)
     support.release(there, event)
-
-
-def call_record(handle, sync=LIBRARY):
-    return out("array_record", handle, byref(sync))
 
 
 def test_sharing():
@@ -501,297 +451,6 @@ def test_a_full_list_waits_for_the_oldest():
             made.append(to_device(source, FULL.devices[0], options(queue.sync)))
             assert later.gone
     support.release(source, *made)
-
-
-# ---- events -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("plugin", [FULL, HANDLES, DEFAULT_QUEUE, ACCESSIBLE_ONE], ids=lambda plugin: str(plugin.type))
-def test_a_queue_waits_for_the_array(plugin):
-    source = imported()
-    with plugin.queue() as first, plugin.queue() as second:
-        first.stop()
-        there = to_device(source, plugin.devices[0], options(first.sync))
-        call("array_wait", there, byref(second.sync))
-        mark = plugin.record(0, second.handle)
-        time.sleep(0.02)
-        assert not plugin.is_done(mark)
-        with Later(first) as later:
-            call("array_wait", there, byref(HOST))
-            assert later.gone
-        plugin.settle()
-        assert plugin.is_done(mark)
-        plugin.destroy_event(mark)
-    refused(INVALID_ARGUMENT, "array_wait", there, byref(LIBRARY))
-    refused(SYNC_REQUIRED, "array_wait", there, byref(NONE))
-    call("array_wait", source, byref(NONE))
-    support.release(source, there)
-
-
-@pytest.mark.parametrize("plugin", [FULL, HANDLES, DEFAULT_QUEUE], ids=lambda plugin: str(plugin.type))
-def test_a_new_event_is_behind_the_old_one_and_the_queue(plugin):
-    there, copy = on(plugin), c_void_p()
-    with plugin.queue() as first, plugin.queue() as second:
-        first.stop()
-        once = call_record(there, first.sync)
-        twice = call_record(once, second.sync)
-        assert len({device_of(one)[1] for one in (there, once, twice)}) == 3 - (not plugin.has(devices.EVENTS))
-        address = device_of(twice)[1]
-        is_handle = plugin is HANDLES
-        event = ctypes.cast(address, ctypes.POINTER(c_void_p))[0] if is_handle else address
-        support.release(there)
-        time.sleep(0.02)
-        assert not plugin.is_done(event)
-        first.go()
-        call("array_wait", twice, byref(HOST))
-        assert plugin.is_done(event)
-    # Its parts and its exports show the new event, and keep it.
-    buffer, info = out("array_buffer", twice, 1), bs.BufferMemory()
-    raw, schema = support.exported_anywhere(twice)
-    call("buffer_info", buffer, byref(info))
-    assert (info.sync_event, raw.sync_event) == (address, address)
-    support.release(once, twice)
-    assert plugin.is_done(event)
-    lib.bowstring_device_array_release(byref(raw))
-    lib.bowstring_schema_release(byref(schema))
-    call("buffer_to_device", buffer, CPU, byref(options()), byref(copy), None)
-    lib.bowstring_buffer_release(buffer)
-    lib.bowstring_buffer_release(copy)
-
-
-@pytest.mark.parametrize("plugin", [FULL, HANDLES], ids=lambda plugin: str(plugin.type))
-def test_joined_events(plugin):
-    there = on(plugin)
-    queues = [plugin.queue() for _ in range(3)]
-    for queue in queues[:2]:
-        queue.stop()
-    events = [plugin.record(0, queue.handle) for queue in queues[:2]]
-    joined = out("array_join_events", there, (c_void_p * 2)(*events), 2, byref(queues[2].sync))
-    with Later(queues[0]):
-        with Later(queues[1], 0.1) as last:
-            call("array_wait", joined, byref(HOST))
-            assert last.gone
-    # They were only borrowed for the call.
-    for event in events:
-        plugin.destroy_event(event)
-    for queue in queues:
-        queue.close()
-    refused(INVALID_ARGUMENT, "array_join_events", there, (c_void_p * 1)(None), 1, byref(LIBRARY), byref(c_void_p()))
-    refused(INVALID_ARGUMENT, "array_join_events", there, None, 1, byref(LIBRARY), byref(c_void_p()))
-    support.release(out("array_join_events", there, None, 0, byref(LIBRARY)), there, joined)
-
-
-def test_where_there_are_no_events():
-    for handle in (imported(), on(PLAIN)):
-        refused(UNSUPPORTED, "array_record", handle, byref(LIBRARY), byref(c_void_p()))
-        for sync in (NONE, HOST, None):
-            sync = None if sync is None else byref(sync)
-            refused(INVALID_ARGUMENT, "array_record", handle, sync, byref(c_void_p()))
-            refused(INVALID_ARGUMENT, "array_release_after", byref(handle), sync)
-        call("array_release_after", byref(handle), byref(LIBRARY))
-        assert not handle.value
-    assert support.all_gone()
-
-
-def test_release_after():
-    there = on(FULL)
-    with FULL.queue() as queue:
-        queue.stop()
-        at = support.buffer_infos(there)[1].data
-        FULL.fill(0, queue.handle, at, 7, 4)
-        call("array_release_after", byref(there), byref(queue.sync))
-        assert not there.value and FULL.live_memory() == 5
-        assert live_counts()["pending"] == 1
-        assert collect(FULL.devices[0], block=False) == 1
-        queue.go()
-    assert collect(FULL.devices[0]) == 0
-    FULL.settle()
-    assert FULL.live_memory() == 0
-
-
-def test_release_after_of_structs():
-    released = []
-    for plugin in (FULL, PLAIN):
-        array = bs.ArrowDeviceArray(device_type=plugin.type)
-
-        def release(at):
-            bs.ArrowArray.from_address(at).release = None
-            released.append(plugin.type)
-
-        callback = bs.RELEASE(release)
-        array.array.release = ctypes.cast(callback, c_void_p).value
-        queue = plugin.queue() if plugin is FULL else None
-        sync = queue.sync if queue else LIBRARY
-        refused(INVALID_ARGUMENT, "device_array_release_after", byref(array), byref(HOST))
-        assert array.array.release
-        if queue:
-            queue.stop()
-        call("device_array_release_after", byref(array), byref(sync))
-        assert not array.array.release
-        # A released one is left alone.
-        call("device_array_release_after", byref(array), byref(sync))
-        if queue:
-            assert released == []
-            queue.go()
-            queue.close()
-            collect(plugin.devices[0])
-        assert released == [plugin.type]
-        released.clear()
-    unknown = bs.ArrowDeviceArray(device_type=299)
-    unknown.array.release = ctypes.cast(callback, c_void_p).value
-    refused(UNSUPPORTED, "device_array_release_after", byref(unknown), byref(LIBRARY))
-    assert unknown.array.release and not released
-
-
-def test_owners_may_call_back():
-    """What is let go by collecting may itself start work, and collect."""
-    done, source = [], imported(pa.array([1, 2, 3]))
-
-    def let_go(_):
-        copy = to_device(source, FULL.devices[1])
-        assert collect(FULL.devices[1]) == 0
-        support.release(copy)
-        done.append(1)
-
-    owner = bs.RELEASE(let_go)
-    kept = out("array_with_owner", source, 1, owner)
-    there = to_device(kept, FULL.devices[0])
-    support.release(kept)
-    collect(FULL.devices[0])
-    assert done
-    support.release(there, source)
-
-
-# ---- events of from_buffers, and buffers --------------------------------------------------------------------------
-
-
-def test_record_on_in_from_buffers():
-    kind = support.type_from(pa.int32())
-    with FULL.queue() as queue:
-        at = FULL.take(0, 12)
-        queue.stop()
-        FULL.fill(0, queue.handle, at, 1, 12)
-        owners = support.Owners()
-        buffers = (bs.OwnedBuffer * 2)(bs.OwnedBuffer(), bs.OwnedBuffer(at, 12, 1, owners.callback))
-        placement = bs.Placement(device=FULL.devices[0], record_on=queue.sync)
-        array, schema = support.rebuilt(kind, (bs.Node * 1)(bs.Node(3, 0, 0, 2)), buffers, placement)
-        assert array.sync_event and not FULL.is_done(array.sync_event)
-        handle = out("array_import", byref(array), byref(schema))
-        with Later(queue):
-            assert to_list(handle) == [0x01010101] * 3
-        support.release(handle)
-        assert owners.released == [1]
-    lib.bowstring_type_release(kind)
-    FULL.give_back(at)
-
-
-def test_record_on_that_fails():
-    kind = support.type_from(pa.int32())
-    owners, at, array = support.Owners(), FULL.take(0, 12), bs.ArrowDeviceArray()
-    buffers = (bs.OwnedBuffer * 2)(bs.OwnedBuffer(), bs.OwnedBuffer(at, 12, 1, owners.callback))
-    nodes = (bs.Node * 1)(bs.Node(3, 0, 0, 2))
-    for device, sync, status in (
-        (FULL.devices[0], HOST, INVALID_ARGUMENT), (PLAIN.devices[0], LIBRARY, UNSUPPORTED), (CPU, LIBRARY, UNSUPPORTED),
-        (Device(299, 0), LIBRARY, UNSUPPORTED), (FULL.devices[0], LIBRARY, DEVICE_ERROR),
-    ):
-        if device is CPU:
-            continue
-        FULL.fail_call("record", 1 if status == DEVICE_ERROR else 0)
-        placement = bs.Placement(device=device, record_on=sync, owner=9, release_owner=owners.callback)
-        refused(status, "device_array_from_buffers", kind, nodes, 1, buffers, 2, byref(placement), byref(array))
-        assert buffers[1].release_owner and placement.release_owner and not array.array.release
-        made = c_void_p()
-        memory = bs.OwnedBuffer(at, 12, 1, owners.callback)
-        FULL.fail_call("record", 1 if status == DEVICE_ERROR else 0)
-        refused(status, "buffer_wrap", byref(memory), byref(placement), byref(made))
-        assert memory.release_owner and placement.release_owner and not made.value
-    assert owners.released == []
-    FULL.give_back(at)
-    lib.bowstring_type_release(kind)
-
-
-@pytest.mark.parametrize("plugin", [FULL, HANDLES], ids=lambda plugin: str(plugin.type))
-def test_record_on_in_buffer_wrap(plugin):
-    owners, at = support.Owners(), plugin.take(0, 64)
-    with plugin.queue() as queue:
-        queue.stop()
-        plugin.fill(0, queue.handle, at, 9, 64)
-        memory = bs.OwnedBuffer(at, 64, 1, owners.callback)
-        placement = bs.Placement(device=plugin.devices[0], record_on=queue.sync, owner=2, release_owner=owners.callback)
-        buffer = out("buffer_wrap", byref(memory), byref(placement))
-        assert not memory.release_owner and not placement.release_owner
-        data = ctypes.create_string_buffer(64)
-        with Later(queue):
-            call("buffer_read", buffer, 0, data, 64, byref(HOST))
-        assert data.raw == b"\x09" * 64
-        lib.bowstring_buffer_release(buffer)
-    assert owners.released == [1, 2]
-    plugin.give_back(at)
-
-
-@pytest.mark.parametrize("plugin", devices.PLUGINS, ids=lambda plugin: str(plugin.type))
-@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 4096, 70000, 300000])
-def test_allocated_memory(plugin, size):
-    device = plugin.devices[1]
-    for sync in (None, byref(HOST), byref(LIBRARY)):
-        buffer, data = c_void_p(), c_void_p()
-        plugin.delay(100)
-        call("buffer_allocate", device, size, sync, byref(buffer), byref(data))
-        info = bs.BufferMemory()
-        call("buffer_info", buffer, byref(info))
-        assert (info.data, info.size_bytes, info.device.id) == (data.value, size, 1)
-        is_waited = sync is not None and sync._obj is LIBRARY
-        assert bool(info.sync_event) == (is_waited and plugin.has(devices.EVENTS))
-        if info.sync_event:
-            copy = c_void_p()
-            call("buffer_to_device", buffer, CPU, byref(options()), byref(copy), None)
-            lib.bowstring_buffer_release(copy)
-        else:
-            padded = -(-max(size, 1) // 64) * 64
-            assert plugin.size(data) == padded and plugin.read(data, padded) == bytes(padded)
-        lib.bowstring_buffer_release(buffer)
-
-
-def test_memory_for_a_queue():
-    with FULL.queue() as queue:
-        queue.stop()
-        buffer, data = c_void_p(), c_void_p()
-        call("buffer_allocate", FULL.devices[0], 100, byref(queue.sync), byref(buffer), byref(data))
-        FULL.fill(0, queue.handle, data, 3, 100)
-        queue.go()
-        FULL.settle()
-        assert FULL.read(data, 128) == b"\x03" * 100 + bytes(28)
-        lib.bowstring_buffer_release(buffer)
-
-
-def test_allocation_errors():
-    made, data = c_void_p(), c_void_p()
-    for device, size, sync, status in (
-        (FULL.devices[0], -1, None, INVALID_ARGUMENT), (Device(299, 0), 1, None, UNSUPPORTED),
-        (Device(5, 0), 1, None, INVALID_ARGUMENT), (FULL.devices[0], 1, byref(Sync(9)), INVALID_ARGUMENT),
-        (FULL.devices[0], 1 << 62, None, OUT_OF_MEMORY), (FULL.devices[0], 2**63 - 1, None, OUT_OF_MEMORY),
-        (CPU, 2**63 - 1, None, OUT_OF_MEMORY), (PLAIN.devices[0], 1 << 40, None, OUT_OF_MEMORY),
-    ):
-        refused(status, "buffer_allocate", device, size, sync, byref(made), byref(data))
-        assert not made.value and not data.value
-
-
-def test_ranges_of_buffers():
-    there, data = on(PLAIN), ctypes.create_string_buffer(64)
-    buffer = out("array_buffer", there, 1)
-    for offset, n in ((0, 21), (21, 0), (20, 1), (-1, 1), (0, -1), (2**62, 2**62), (2**63 - 1, 1)):
-        inside = 0 <= offset and 0 <= n and offset + n <= 20
-        if inside:
-            call("buffer_read", buffer, offset, data, n, None)
-        elif n != 2**62:
-            refused(INVALID_ARGUMENT, "buffer_read", buffer, offset, data, n, None)
-    call("buffer_read", buffer, 20, None, 0, None)
-    part = out("buffer_slice", buffer, 4, 8)
-    call("buffer_read", part, 0, data, 8, None)
-    assert data.raw[:8] == struct.pack("=2i", 3, 3)
-    lib.bowstring_buffer_release(buffer)
-    lib.bowstring_buffer_release(part)
-    support.release(there)
 
 
 # ---- numbers of arrays on a device --------------------------------------------------------------------------------
