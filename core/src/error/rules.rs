@@ -77,6 +77,7 @@ rules! {
     D3 = 603, "D3", Error, "The device id of the CPU is -1, or 0 as some producers write it.", "Arrow C Device interface, ArrowDeviceArray.device_id";
     D4 = 604, "D4", Error, "A sync event points to the event, and the CPU and devices without events have none.", "Arrow C Device interface, ArrowDeviceArray.sync_event";
     D7 = 607, "D7", Warning, "The reserved members of a device array are 0.", "Arrow C Device interface, ArrowDeviceArray.reserved";
+    D9 = 609, "D9", Error, "Every buffer is on the device that the array names; the sizes of variadic buffers may be in CPU memory.", "Arrow C Device interface, ArrowDeviceArray.device_type";
     St1 = 701, "ST1", Error, "A stream that is not released has get_schema, get_next and get_last_error.", "Arrow C Stream interface, ArrowArrayStream; Arrow C Device interface, ArrowDeviceArrayStream";
     Dl1 = 801, "DL1", Error, "A tensor's major version is 1; of any other only version and deleter are read.", "DLPack, DLPackVersion";
     Dl2 = 802, "DL2", Error, "The type code and the device type are ones that DLPack defines.", "DLPack, DLDataTypeCode and DLDeviceType";
