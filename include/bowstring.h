@@ -543,7 +543,9 @@ typedef struct BowstringValidateOptions {
     uint32_t threads;
     /// The most findings that on_finding is told, 0 for no limit. What comes after them can still be the first error.
     uint32_t max_findings;
-    /// Bytes of host memory to read device memory through, 0 for the library's choice.
+    /// The most bytes of CPU memory that hold copies of device memory at once, 0 for the library's choice of 64 MiB. Larger
+    /// nodes are checked in blocks of rows. One row is always copied at once, however large it is; the sizes of a node's
+    /// variadic buffers have to fit, else the check says UNSUPPORTED and how much they need.
     int64_t staging_bytes;
     /// What to do about unfinished device work.
     struct BowstringSync sync;
@@ -1698,14 +1700,17 @@ BowstringStatus bowstring_schema_validate(const struct ArrowSchema *schema,
 
 /// Checks a raw array that is not imported, by every rule.
 ///
-/// The struct is looked at as it is, faults and all, whatever its release. No buffer is read at level STRUCTURE, nor where
-/// the CPU cannot: there the structural check is made whole, and then the levels above say UNSUPPORTED.
+/// The struct is looked at as it is, faults and all, whatever its release. No buffer is read at level STRUCTURE. The other levels
+/// copy what they look at where it is not the CPU's, through memory of staging_bytes, after the array's event as `sync`
+/// says how to wait for it, and block until it is there; with QUEUE the copies run on that queue. Where that cannot be done,
+/// the structural check is made whole all the same.
 ///
 /// Ownership: nothing changes hands; the array is borrowed for the call.
-/// Errors: as bowstring_schema_validate, with the row; SYNC_REQUIRED for a pending event with mode NONE, and UNSUPPORTED for
-/// memory that needs a backend, both only when nothing else is wrong and the level asks for what buffers hold.
-/// Any thread may call it; on_finding runs on the calling thread and must not unwind. One allocation.
-/// Source: docs/rules.md, A1 to A8, B1 to B8, D2 to D7 and M2.
+/// Errors: as bowstring_schema_validate, with the row. Only when nothing else is wrong and the level asks for what buffers
+/// hold: SYNC_REQUIRED for a pending event with mode NONE; UNSUPPORTED for a device without a backend, or for staging_bytes
+/// that are too few; DEVICE_UNAVAILABLE without a driver or device; DEVICE_ERROR with the driver's number as native_code.
+/// Any thread may call it; on_finding runs on the calling thread and must not unwind. One allocation for CPU memory.
+/// Source: docs/rules.md, A1 to A8, B1 to B8, D2 to D9 and M2.
 BOWSTRING_API
 BowstringStatus bowstring_device_array_validate(const struct ArrowDeviceArray *array,
                                                 const struct BowstringType *type,
@@ -1725,11 +1730,11 @@ BowstringStatus bowstring_host_array_validate(const struct ArrowArray *array,
                                               struct BowstringError *error);
 
 /// Checks an array of ours, as far as its window shows it. What the import checked holds already; what its buffers hold does
-/// not.
+/// not. Device memory is read as bowstring_device_array_validate does.
 ///
 /// Ownership: nothing changes hands; the array is borrowed for the call.
 /// Errors: as bowstring_device_array_validate. Any thread may call it; on_finding runs on the calling thread and must not
-/// unwind. Allocates nothing but for threads.
+/// unwind. Allocates nothing but for threads and copies of device memory.
 /// Source: docs/rules.md, A1 to A8, B1 to B8.
 BOWSTRING_API
 BowstringStatus bowstring_array_validate(const struct BowstringArray *array,

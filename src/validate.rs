@@ -64,7 +64,9 @@ pub struct BowstringValidateOptions {
     pub threads: u32,
     /// The most findings that on_finding is told, 0 for no limit. What comes after them can still be the first error.
     pub max_findings: u32,
-    /// Bytes of host memory to read device memory through, 0 for the library's choice.
+    /// The most bytes of CPU memory that hold copies of device memory at once, 0 for the library's choice of 64 MiB. Larger
+    /// nodes are checked in blocks of rows. One row is always copied at once, however large it is; the sizes of a node's
+    /// variadic buffers have to fit, else the check says UNSUPPORTED and how much they need.
     pub staging_bytes: i64,
     /// What to do about unfinished device work.
     pub sync: Sync,
@@ -108,14 +110,17 @@ pub unsafe extern "C" fn bowstring_schema_validate(
 
 /// Checks a raw array that is not imported, by every rule.
 ///
-/// The struct is looked at as it is, faults and all, whatever its release. No buffer is read at level STRUCTURE, nor where
-/// the CPU cannot: there the structural check is made whole, and then the levels above say UNSUPPORTED.
+/// The struct is looked at as it is, faults and all, whatever its release. No buffer is read at level STRUCTURE. The other levels
+/// copy what they look at where it is not the CPU's, through memory of staging_bytes, after the array's event as `sync`
+/// says how to wait for it, and block until it is there; with QUEUE the copies run on that queue. Where that cannot be done,
+/// the structural check is made whole all the same.
 ///
 /// Ownership: nothing changes hands; the array is borrowed for the call.
-/// Errors: as bowstring_schema_validate, with the row; SYNC_REQUIRED for a pending event with mode NONE, and UNSUPPORTED for
-/// memory that needs a backend, both only when nothing else is wrong and the level asks for what buffers hold.
-/// Any thread may call it; on_finding runs on the calling thread and must not unwind. One allocation.
-/// Source: docs/rules.md, A1 to A8, B1 to B8, D2 to D7 and M2.
+/// Errors: as bowstring_schema_validate, with the row. Only when nothing else is wrong and the level asks for what buffers
+/// hold: SYNC_REQUIRED for a pending event with mode NONE; UNSUPPORTED for a device without a backend, or for staging_bytes
+/// that are too few; DEVICE_UNAVAILABLE without a driver or device; DEVICE_ERROR with the driver's number as native_code.
+/// Any thread may call it; on_finding runs on the calling thread and must not unwind. One allocation for CPU memory.
+/// Source: docs/rules.md, A1 to A8, B1 to B8, D2 to D9 and M2.
 ///
 /// # Safety
 /// `array` is NULL or leads to what the interface says; CPU buffers are as long as the struct says; `type` is NULL or a live
@@ -166,11 +171,11 @@ pub unsafe extern "C" fn bowstring_host_array_validate(
 }
 
 /// Checks an array of ours, as far as its window shows it. What the import checked holds already; what its buffers hold does
-/// not.
+/// not. Device memory is read as bowstring_device_array_validate does.
 ///
 /// Ownership: nothing changes hands; the array is borrowed for the call.
 /// Errors: as bowstring_device_array_validate. Any thread may call it; on_finding runs on the calling thread and must not
-/// unwind. Allocates nothing but for threads.
+/// unwind. Allocates nothing but for threads and copies of device memory.
 /// Source: docs/rules.md, A1 to A8, B1 to B8.
 ///
 /// # Safety
@@ -434,5 +439,6 @@ fn parsed(raw: &BowstringValidateOptions, report: &mut Report<'_>) -> Result<Opt
     let assume_device = if is_assumed { Some(normalise(raw.assume_device, report)?) } else { None };
     raw.sync.mode(report)?;
     let (threads, as_table) = (raw.threads, raw.as_table != 0);
-    Ok(Options { level, profile, assume_device, as_table, threads, sync: raw.sync })
+    let staging = usize::try_from(raw.staging_bytes).unwrap_or(usize::MAX);
+    Ok(Options { level, profile, assume_device, as_table, threads, staging, sync: raw.sync })
 }

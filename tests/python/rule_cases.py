@@ -411,6 +411,19 @@ RULES = {
         [bad(Placed(ints(1), (1, -1), 4096)), bad(Placed(ints(1), (9, 0), 4096), level=2)],
     ),
     "D7": ([Kept(Placed(ints(1)))], [bad(Placed(ints(1), reserved=(0, 0xAA, 0)))]),
+    # Of a device that the library has a backend for, which the tests bring.
+    "D9": (
+        [
+            Kept(Placed(Node("i", 0, 0, 0, [None, 4096]), (12, 0))),
+            Kept(Placed(ints(1), (12, 0)), {"level": 2}),
+            Kept(Placed(ints(1))),
+        ],
+        [
+            bad(Placed(Node("i", 1, 0, 0, [None, 4096]), (12, 0))),
+            bad(Placed(Node("i", 1, 0, 0, [None, 4096]), (12, 0)), level=1),
+            bad(Placed(struct(Node("l", 1, 0, 0, [None, 8], name=b"a")), (12, 0)), "$.a"),
+        ],
+    ),
     "ST1": ([Kept(Stream())], [bad(Stream((name,))) for name in ("get_schema", "get_next", "get_last_error")]),
     "ST2": ([Kept(Played())], [bad(Played(schema="nothing"))]),
     "ST5": ([Kept(Played(as_handles=True))], [bad(Played(("text", 2), as_handles=True)), bad(Played((2, "text"), as_handles=True))]),

@@ -41,6 +41,10 @@ class Arena:
         ctypes.memmove(at, data, len(data))
         return at
 
+    def place_buffer(self, data):
+        """The same, of what an array's buffer holds."""
+        return self.place(data)
+
     def read(self, address, n):
         """The bytes at an address, when all of them were put there."""
         slot = (address - self.base) // self.step
@@ -92,8 +96,8 @@ class Placed:
         return at
 
     def _array(self, node):
-        buffers = [0 if data is None else self.arena.place(data) for data in node.buffers]
-        self.buffers += [(at, len(data)) for at, data in zip(buffers, node.buffers) if data]
+        buffers = [0 if data is None else self.arena.place_buffer(data) for data in node.buffers]
+        self.buffers += [(at, len(data)) for at, data in zip(buffers, node.buffers) if isinstance(data, bytes) and data]
         children = [self._array(child) for child in node.children]
         dictionary = self._array(node.dictionary) if node.dictionary else 0
         at = self.arena.place(struct.pack(

@@ -21,6 +21,7 @@ pub use event::SharedEvent;
 pub use place::{check_foreign, device_name, has_event_handles, normalise, takes_events};
 pub use plugin::DeviceBackend;
 pub use registry::{probe, register};
+pub(crate) use sync::require_copies;
 pub use sync::{Sync, SyncMode, require_readable};
 pub(crate) use waits::Wait;
 pub use work::hold_until;

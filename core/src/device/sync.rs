@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use super::work::check_sync;
+use super::work::{Work, check_sync};
 use super::{device_name, is_cpu_readable};
 use crate::error::{Report, Result, Status};
 use crate::memory::Place;
@@ -85,6 +85,13 @@ impl Sync {
             )),
         }
     }
+}
+
+/// Checks that memory at `place` can be copied to the CPU: that `sync` says how to wait where an event is pending, and then
+/// that the device is there and takes work.
+pub(crate) fn require_copies(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<()> {
+    check_sync(place, sync, report)?;
+    Work::on(place.device, sync, report).map(|_| ())
 }
 
 /// Checks that the CPU may read memory at `place` now: that `sync` says how to wait where an event is pending, and that the

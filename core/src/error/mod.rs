@@ -128,6 +128,12 @@ impl<'a> Report<'a> {
         self.fail(Status::OutOfMemory, format_args!("could not allocate {bytes} bytes"))
     }
 
+    /// A failure that was reported into `record` before.
+    pub(crate) fn again(&mut self, failed: Failed, record: &ErrorRecord) -> Failed {
+        self.put(record);
+        failed
+    }
+
     /// Writes a whole record.
     fn put(&mut self, record: &ErrorRecord) {
         match &mut self.target {

@@ -78,6 +78,7 @@ rules! {
     D3 = 603, "D3", Error, "The device id of the CPU is -1, or 0 as some producers write it.", "Arrow C Device interface, ArrowDeviceArray.device_id";
     D4 = 604, "D4", Error, "A sync event points to the event, and the CPU and devices without events have none.", "Arrow C Device interface, ArrowDeviceArray.sync_event";
     D7 = 607, "D7", Warning, "The reserved members of a device array are 0.", "Arrow C Device interface, ArrowDeviceArray.reserved";
+    D9 = 609, "D9", Error, "Every buffer is on the device that the array names; the sizes of variadic buffers may be in CPU memory.", "Arrow C Device interface, ArrowDeviceArray.device_type";
     St1 = 701, "ST1", Error, "A stream that is not released has get_schema, get_next and get_last_error.", "Arrow C Stream interface, ArrowArrayStream; Arrow C Device interface, ArrowDeviceArrayStream";
     St2 = 702, "ST2", Error, "A callback that returns 0 has done what it was asked for: get_schema gives a live schema.", "Arrow C Stream interface, ArrowArrayStream.get_schema";
     St5 = 705, "ST5", Error, "Every array of a stream has the stream's type.", "Arrow C Stream interface, ArrowArrayStream.get_next";

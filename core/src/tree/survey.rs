@@ -179,6 +179,13 @@ impl<'a> Survey<'a> {
         own.and_then(|own| own.size(k)).unwrap_or(-1)
     }
 
+    /// Whether a buffer is one that the library built in CPU memory, in a struct of ours.
+    pub(crate) fn is_built(&self, i: usize, k: usize) -> bool {
+        // SAFETY: the struct is live.
+        let own = self.here(i).and_then(|raw| unsafe { own_node(raw) });
+        own.is_some_and(|own| own.is_built(self.buffer(i, k)))
+    }
+
     /// The `n` bytes from `at` on of buffer `k` of node `i`, when the CPU may read them.
     ///
     /// The caller asks for no more than the node's own numbers say that there must be.

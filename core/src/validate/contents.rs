@@ -1,6 +1,7 @@
 //! What a node's buffers hold.
 
 use core::fmt;
+use core::ops::Range;
 
 use super::layouts;
 use super::options::Level;
@@ -20,6 +21,8 @@ pub(super) struct Contents<'a, S: Subject + ?Sized> {
     pub node: Structure,
     pub level: Level,
     pub threads: u32,
+    /// The row of the node that is the first one here, where only a part of its rows is looked at.
+    pub first: usize,
 }
 
 /// Rows that are looked at behind a bad one.
@@ -38,7 +41,7 @@ impl<'a, S: Subject + ?Sized> Contents<'a, S> {
             self.nulls(findings)?;
         }
         if self.at.node.has_dictionary() {
-            return self.full(|| layouts::indices(self, findings));
+            return self.full(|| self.alone(findings));
         }
         match self.at.node.format {
             Format::Binary | Format::LargeBinary => strings::offsets(self, findings).map_continue(|_| ()),
@@ -48,20 +51,34 @@ impl<'a, S: Subject + ?Sized> Contents<'a, S> {
             Format::List | Format::LargeList => layouts::list(self, findings),
             Format::Map => {
                 layouts::list(self, findings)?;
-                self.full(|| layouts::keys(self, findings))
+                self.full(|| self.keys(findings))
             }
-            Format::ListView | Format::LargeListView => self.full(|| layouts::list_views(self, findings)),
-            Format::SparseUnion => self.full(|| layouts::sparse(self, findings)),
             Format::DenseUnion => self.full(|| layouts::dense(self, findings)),
             Format::RunEndEncoded => layouts::runs(self, findings),
-            _ => self.full(|| self.values(findings)),
+            _ => self.full(|| self.alone(findings)),
         }
+    }
+
+    /// Checks rows of which each can be judged alone, by what its own place in the buffers says.
+    pub(super) fn alone(&self, findings: &mut Findings<'_, '_>) -> Flow {
+        if self.at.node.has_dictionary() {
+            return layouts::indices(self, findings);
+        }
+        match self.at.node.format {
+            Format::ListView | Format::LargeListView => layouts::list_views(self, findings),
+            Format::SparseUnion => layouts::sparse(self, findings),
+            _ => self.values(findings),
+        }
+    }
+
+    fn keys(&self, findings: &mut Findings<'_, '_>) -> Flow {
+        layouts::keys(self, |node, facts| nulls_in(self.subject, node, facts), findings)
     }
 
     /// Checks what there is without a row of its own: run ends, a map's entries, the sizes of variadic buffers.
     fn below(&self, findings: &mut Findings<'_, '_>) -> Flow {
         match self.at.node.format {
-            Format::Map => self.full(|| layouts::keys(self, findings)),
+            Format::Map => self.full(|| self.keys(findings)),
             Format::RunEndEncoded => layouts::runs(self, findings),
             Format::BinaryView | Format::Utf8View => strings::views(self, false, findings),
             _ => Flow::Continue(()),
@@ -94,13 +111,24 @@ impl<'a, S: Subject + ?Sized> Contents<'a, S> {
         message: fmt::Arguments<'_>,
         findings: &mut Findings<'_, '_>,
     ) -> Flow {
-        let row = row.and_then(|row| i64::try_from(row).ok()).unwrap_or(-1);
+        let row = row.and_then(|row| i64::try_from(row.checked_add(self.first)?).ok()).unwrap_or(-1);
         findings.broken(rule, &self.at.ty.path(self.at.index), row, message)
     }
 
     /// Runs a check over `n` rows and tells of each bad one; what it says of a row must not depend on others far before.
-    pub(super) fn rows<C: Check>(&self, check: &C, n: usize, mut tell: impl FnMut(usize) -> Flow) -> Flow {
-        let Some(bad) = first_bad(check, 0..n, self.threads) else { return Flow::Continue(()) };
+    pub(super) fn rows<C: Check>(&self, check: &C, n: usize, tell: impl FnMut(usize) -> Flow) -> Flow {
+        self.rows_of(check, 0..n, tell)
+    }
+
+    /// As [`Contents::rows`], of some rows.
+    pub(super) fn rows_of<C: Check>(
+        &self,
+        check: &C,
+        rows: Range<usize>,
+        mut tell: impl FnMut(usize) -> Flow,
+    ) -> Flow {
+        let n = rows.end;
+        let Some(bad) = first_bad(check, rows, self.threads) else { return Flow::Continue(()) };
         tell(bad)?;
         // Near a bad row there are often more: what is looked at next starts small, and grows where all is well.
         let (mut at, mut step) = (bad.saturating_add(1), FEW);
@@ -146,11 +174,16 @@ impl<'a, S: Subject + ?Sized> Contents<'a, S> {
 
     /// Checks the null count, by rule A2.
     fn nulls(&self, findings: &mut Findings<'_, '_>) -> Flow {
-        let claimed = self.facts().null_count;
-        if claimed < 0 || !self.at.node.layout.has_validity() {
+        if self.facts().null_count < 0 || !self.at.node.layout.has_validity() {
             return Flow::Continue(());
         }
-        match nulls_in(self.subject, self.at.index, self.facts()) {
+        self.count(nulls_in(self.subject, self.at.index, self.facts()), findings)
+    }
+
+    /// Compares a null count with what was counted, where that could be done.
+    pub(super) fn count(&self, counted: Option<i64>, findings: &mut Findings<'_, '_>) -> Flow {
+        let claimed = self.facts().null_count;
+        match counted {
             Some(counted) if counted != claimed => {
                 let message = format_args!(
                     "expected a null count of {counted}, as the validity bitmap has, found {claimed}"

@@ -1,6 +1,6 @@
 //! Lists, unions, dictionaries, runs, and numbers with a range of their own.
 
-use super::contents::{Contents, nulls_in};
+use super::contents::{Contents, Read, nulls_in};
 use super::options::Level;
 use super::strings::{ascending, ends, number, offset_width};
 use super::subject::Subject;
@@ -19,23 +19,31 @@ fn length_of<S: Subject + ?Sized>(this: &Contents<'_, S>, node: Option<usize>) -
 
 /// Checks the offsets of a list or map against its child, by rule B1.
 pub(super) fn list<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut Findings<'_, '_>) -> Flow {
-    // A child that is broken was told of by itself.
-    let Some(limit) = length_of(this, this.at.ty.child_index(this.at.index, 0)) else {
-        return Flow::Continue(());
-    };
-    let of = "the values'";
-    let Some((offsets, _)) = ends(this, limit, of, findings)? else { return Flow::Continue(()) };
-    ascending(this, offsets, limit, of, findings).map_continue(|_| ())
+    let Some(limit) = list_limit(this) else { return Flow::Continue(()) };
+    let Some((offsets, _)) = ends(this, limit, LIST_LIMIT, findings)? else { return Flow::Continue(()) };
+    ascending(this, offsets, limit, LIST_LIMIT, findings).map_continue(|_| ())
 }
 
-/// Checks that a map's entries and keys have no nulls, by rule F5.
-pub(super) fn keys<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut Findings<'_, '_>) -> Flow {
+/// What says how large the offsets of a list can be.
+pub(super) const LIST_LIMIT: &str = "the values'";
+
+/// The largest offset of a list that there can be; `None` where its child is broken, which was told of by itself.
+pub(super) fn list_limit<S: Subject + ?Sized>(this: &Contents<'_, S>) -> Option<i64> {
+    length_of(this, this.at.ty.child_index(this.at.index, 0))
+}
+
+/// Checks that a map's entries and keys have no nulls, by rule F5; `count` counts those of a node.
+pub(super) fn keys<S: Subject + ?Sized>(
+    this: &Contents<'_, S>,
+    mut count: impl FnMut(usize, &Facts) -> Option<i64>,
+    findings: &mut Findings<'_, '_>,
+) -> Flow {
     let ty = this.at.ty;
     let Some(entries) = ty.child_index(this.at.index, 0) else { return Flow::Continue(()) };
     let Some(rows) = this.subject.facts(entries).filter(|facts| is_sound(this, entries, facts)) else {
         return Flow::Continue(());
     };
-    if let Some(nulls) = nulls_in(this.subject, entries, &rows).filter(|nulls| *nulls > 0) {
+    if let Some(nulls) = count(entries, &rows).filter(|nulls| *nulls > 0) {
         let message = format_args!("expected a map's entries without nulls, found {nulls}");
         findings.broken(Rule::F5, &ty.path(entries), -1, message)?;
     }
@@ -47,7 +55,7 @@ pub(super) fn keys<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut F
     let is_long = own.length.saturating_sub(shift) >= rows.length;
     let Some(offset) = own.offset.checked_add(shift).filter(|_| is_long) else { return Flow::Continue(()) };
     let used = Facts { offset, length: rows.length, ..own };
-    match nulls_in(this.subject, keys, &used) {
+    match count(keys, &used) {
         Some(nulls) if nulls > 0 => {
             let message = format_args!("expected a map's keys without nulls, found {nulls}");
             findings.broken(Rule::F5, &ty.path(keys), -1, message)
@@ -156,13 +164,28 @@ pub(super) fn dense<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut 
     let (type_ids, offsets) = (this.elements(0, 1, 0), this.ints(1, Width::W32, true, 0));
     let (Some(type_ids), Some(offsets)) = (type_ids, offsets) else { return Flow::Continue(()) };
     let lengths = by_id(this);
-    let n = this.length();
-    let Some(first) = (DenseUnion { type_ids, offsets, lengths: &lengths }).first_bad(0..n) else {
-        return Flow::Continue(());
-    };
-    // The largest offset so far of each child, -1 when there was none.
-    let mut largest = [-1_i64; 128];
-    for row in 0..n {
+    match (DenseUnion { type_ids, offsets, lengths: &lengths }).first_bad(0..this.length()) {
+        None => Flow::Continue(()),
+        Some(_) => dense_rows(this, &mut NO_OFFSETS.clone(), findings),
+    }
+}
+
+/// The largest offset so far of each child of a dense union, -1 when there was none.
+pub(super) type Largest = [i64; 128];
+
+/// Before the first row.
+pub(super) const NO_OFFSETS: Largest = [-1; 128];
+
+/// The same, row by row, behind rows with such offsets.
+pub(super) fn dense_rows<S: Subject + ?Sized>(
+    this: &Contents<'_, S>,
+    largest: &mut Largest,
+    findings: &mut Findings<'_, '_>,
+) -> Flow {
+    let (type_ids, offsets) = (this.elements(0, 1, 0), this.ints(1, Width::W32, true, 0));
+    let (Some(type_ids), Some(offsets)) = (type_ids, offsets) else { return Flow::Continue(()) };
+    let lengths = by_id(this);
+    for row in 0..this.length() {
         let (id, offset) = (id_at(type_ids, row), number(offsets, row).unwrap_or(0));
         let place = usize::try_from(id).ok();
         let length = place.and_then(|id| lengths.get(id)).copied().unwrap_or(NO_CHILD);
@@ -177,7 +200,7 @@ pub(super) fn dense<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut 
             this.broken(Rule::B5, Some(row), message, findings)?;
             continue;
         }
-        if offset < *before && row >= first {
+        if offset < *before {
             let message = format_args!(
                 "expected offsets of type id {id} that never decrease, found {offset} after {before}"
             );
@@ -188,49 +211,112 @@ pub(super) fn dense<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut 
     Flow::Continue(())
 }
 
-/// Checks run ends, by rule B7.
-pub(super) fn runs<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut Findings<'_, '_>) -> Flow {
-    let ty = this.at.ty;
-    let Some(node) = ty.child_index(this.at.index, 0) else { return Flow::Continue(()) };
-    let facts = this.subject.facts(node).filter(|facts| facts.length > 0 && is_sound(this, node, facts));
-    let (Some(facts), Some(format)) = (facts, ty.node(node).map(|node| node.format)) else {
-        return Flow::Continue(());
-    };
-    let width = match format {
-        Format::Int16 => Width::W16,
-        Format::Int32 => Width::W32,
-        _ => Width::W64,
-    };
-    let n = usize::try_from(facts.length).unwrap_or(0);
-    let place = usize::try_from(facts.offset).ok().and_then(|offset| offset.checked_mul(width.bytes()));
-    let bytes = place.zip(n.checked_mul(width.bytes()));
-    let bytes = bytes.and_then(|(at, n)| this.subject.bytes(node, 1, at, n));
-    let Some(ends) = bytes.map(|bytes| Ints { bytes, width, signed: true }) else {
-        return Flow::Continue(());
-    };
-    let path = ty.path(node);
-    let row_of = |row: usize| i64::try_from(row).unwrap_or(-1);
-    let mut is_sound = true;
-    if this.level == Level::Full {
-        if let Some(nulls) = nulls_in(this.subject, node, &facts).filter(|nulls| *nulls > 0) {
-            let message = format_args!("expected run ends without nulls, found {nulls}");
-            findings.broken(Rule::B7, &path, -1, message)?;
-        }
-        this.rows(&RunEnds { ends }, n, |row| {
-            is_sound = false;
+/// The run ends below a node: their own node, its numbers, and how wide they are.
+#[derive(Clone, Copy)]
+pub(super) struct Runs {
+    pub node: usize,
+    pub facts: Facts,
+    pub width: Width,
+}
+
+impl Runs {
+    /// Those of a node, when there are some and they may be read.
+    pub(super) fn below<S: Subject + ?Sized>(this: &Contents<'_, S>) -> Option<Runs> {
+        let ty = this.at.ty;
+        let node = ty.child_index(this.at.index, 0)?;
+        let sound = |facts: &Facts| facts.length > 0 && is_sound(this, node, facts);
+        let facts = this.subject.facts(node).filter(sound)?;
+        let width = match ty.node(node)?.format {
+            Format::Int16 => Width::W16,
+            Format::Int32 => Width::W32,
+            _ => Width::W64,
+        };
+        Some(Runs { node, facts, width })
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        usize::try_from(self.facts.length).unwrap_or(0)
+    }
+
+    /// The bytes of some of them in their buffer: from where on, and how many.
+    pub(super) fn place(&self, rows: core::ops::Range<usize>) -> Option<(usize, usize)> {
+        let (offset, bytes) = (usize::try_from(self.facts.offset).ok()?, self.width.bytes());
+        Some((offset.checked_add(rows.start)?.checked_mul(bytes)?, rows.len().checked_mul(bytes)?))
+    }
+
+    /// Run ends as numbers.
+    pub(super) fn ints<'a>(&self, bytes: &'a [u8]) -> Ints<'a> {
+        Ints { bytes, width: self.width, signed: true }
+    }
+
+    /// Checks that none of them is null.
+    pub(super) fn check_nulls<S: Subject + ?Sized>(
+        &self,
+        this: &Contents<'_, S>,
+        nulls: Option<i64>,
+        findings: &mut Findings<'_, '_>,
+    ) -> Flow {
+        let Some(nulls) = nulls.filter(|nulls| *nulls > 0) else { return Flow::Continue(()) };
+        let message = format_args!("expected run ends without nulls, found {nulls}");
+        findings.broken(Rule::B7, &this.at.ty.path(self.node), -1, message)
+    }
+
+    /// Checks that some of `ends` ascend, of which the first is that of row `first`; says whether they do.
+    pub(super) fn check_ascent<S: Subject + ?Sized>(
+        &self,
+        this: &Contents<'_, S>,
+        ends: Ints<'_>,
+        rows: core::ops::Range<usize>,
+        first: usize,
+        findings: &mut Findings<'_, '_>,
+    ) -> Read<()> {
+        let path = this.at.ty.path(self.node);
+        let mut ascends = Some(());
+        this.rows_of(&RunEnds { ends }, rows, |row| {
+            ascends = None;
             let found = number(ends, row).unwrap_or(0);
             let before = row.checked_sub(1).and_then(|row| number(ends, row)).unwrap_or(0).max(0);
             let message = format_args!("expected a run end above {before}, found {found}");
-            findings.broken(Rule::B7, &path, row_of(row), message)
+            findings.broken(Rule::B7, &path, row_number(row.saturating_add(first)), message)
         })?;
+        Read::Continue(ascends)
     }
-    let last = number(ends, n.saturating_sub(1)).unwrap_or(0);
-    let Facts { offset, length, .. } = *this.facts();
-    if is_sound && length > 0 && last < offset.saturating_add(length) {
+
+    /// Checks that the last of them is where the rows end, or behind that.
+    pub(super) fn check_last<S: Subject + ?Sized>(
+        &self,
+        this: &Contents<'_, S>,
+        last: i64,
+        findings: &mut Findings<'_, '_>,
+    ) -> Flow {
+        let Facts { offset, length, .. } = *this.facts();
+        if length == 0 || last >= offset.saturating_add(length) {
+            return Flow::Continue(());
+        }
         let message = format_args!("expected run ends up to {length} + {offset}, found a last one of {last}");
-        findings.broken(Rule::B7, &path, row_of(n.saturating_sub(1)), message)?;
+        let row = row_number(self.len().saturating_sub(1));
+        findings.broken(Rule::B7, &this.at.ty.path(self.node), row, message)
     }
-    Flow::Continue(())
+}
+
+fn row_number(row: usize) -> i64 {
+    i64::try_from(row).unwrap_or(-1)
+}
+
+/// Checks run ends, by rule B7.
+pub(super) fn runs<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut Findings<'_, '_>) -> Flow {
+    let Some(runs) = Runs::below(this) else { return Flow::Continue(()) };
+    let n = runs.len();
+    let bytes = runs.place(0..n).and_then(|(at, n)| this.subject.bytes(runs.node, 1, at, n));
+    let Some(ends) = bytes.map(|bytes| runs.ints(bytes)) else { return Flow::Continue(()) };
+    let mut ascends = Some(());
+    if this.level == Level::Full {
+        runs.check_nulls(this, nulls_in(this.subject, runs.node, &runs.facts), findings)?;
+        ascends = runs.check_ascent(this, ends, 0..n, 0, findings)?;
+    }
+    let last = ascends.and_then(|()| number(ends, n.saturating_sub(1)));
+    last.map_or(Flow::Continue(()), |last| runs.check_last(this, last, findings))
 }
 
 /// Checks that dates in milliseconds are whole days, by rule B8.

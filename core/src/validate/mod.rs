@@ -1,8 +1,9 @@
 //! The validator: every rule that a schema, an array or a stream's struct can break, and what named consumers make of
 //! legal data.
 //!
-//! A check walks the tree once, in the order of its nodes: a node's structure, then what a consumer makes of it, then,
-//! where the CPU may read the memory, what its buffers hold. Each gives the first error; a listener hears of all.
+//! A check walks the tree once, in the order of its nodes: a node's structure, then what a consumer makes of it, then
+//! what its buffers hold, which is copied first where the CPU may not read it. Each gives the first error; a listener hears
+//! of all.
 #![forbid(unsafe_code)]
 
 mod conform;
@@ -11,6 +12,7 @@ mod layouts;
 mod options;
 mod parallel;
 mod profile;
+mod staged;
 mod streams;
 mod strings;
 mod structure;
@@ -22,13 +24,14 @@ pub use streams::{device_stream, host_stream};
 
 use crate::abi::{Device, SchemaView};
 use crate::array::Array;
-use crate::device::{check_foreign, require_readable};
-use crate::error::{Findings, Flow, Report, Result, Rule, Status};
+use crate::device::{check_foreign, require_copies, require_readable};
+use crate::error::{ErrorRecord, Findings, Flow, Report, Result, Rule, Status};
 use crate::tree::{At, Survey};
 use crate::types::{Type, inspect_schema};
 
 use contents::Contents;
 use profile::Target;
+use staged::Staging;
 use structure::Structure;
 use subject::{Subject, Window};
 
@@ -89,24 +92,61 @@ fn place(survey: &Survey<'_>, findings: &mut Findings<'_, '_>) -> Flow {
     Flow::Continue(())
 }
 
-fn tree<S: Subject>(subject: &S, options: &Options, mut findings: Findings<'_, '_>) -> Result<()> {
-    let mut reason = Ok(());
-    let mut read = false;
-    if options.level != Level::Structure {
-        // Why the memory cannot be read is only said when nothing worse is found.
-        reason = require_readable(subject.place(), &options.sync, &mut Report::silent());
-        read = reason.is_ok();
+fn tree<S: Subject>(subject: &S, options: &Options, findings: Findings<'_, '_>) -> Result<()> {
+    if options.level == Level::Structure {
+        return structure(subject, options, findings);
     }
-    if nodes(subject, options, read, &mut findings).is_break() || reason.is_ok() {
-        return findings.finish();
+    if require_readable(subject.place(), &options.sync, &mut Report::silent()).is_ok() {
+        return in_reach(subject, options, findings);
     }
-    findings.finish_with(|report| match require_readable(subject.place(), &options.sync, report) {
-        Err(failed) => failed,
-        Ok(()) => report.fail(Status::Internal, format_args!("expected the same place, found another")),
-    })
+    out_of_reach(subject, options, findings)
 }
 
-fn nodes<S: Subject>(subject: &S, options: &Options, read: bool, findings: &mut Findings<'_, '_>) -> Flow {
+/// Checks the structs alone.
+fn structure<S: Subject>(subject: &S, options: &Options, mut findings: Findings<'_, '_>) -> Result<()> {
+    let _ = nodes(subject, options, &mut findings, |_, _, _| Flow::Continue(()));
+    findings.finish()
+}
+
+/// Checks what the CPU may read as it is.
+fn in_reach<S: Subject>(subject: &S, options: &Options, mut findings: Findings<'_, '_>) -> Result<()> {
+    let (level, threads) = (options.level, options.threads);
+    let _ = nodes(subject, options, &mut findings, |at, node, findings| {
+        Contents { subject, at, node, level, threads, first: 0 }.check(findings)
+    });
+    findings.finish()
+}
+
+/// Checks what has to be copied first. Why that cannot be is only said when nothing worse is found.
+#[inline(never)]
+fn out_of_reach(subject: &dyn Subject, options: &Options, mut findings: Findings<'_, '_>) -> Result<()> {
+    let mut record = ErrorRecord::empty();
+    let copies = require_copies(subject.place(), &options.sync, &mut Report::new(&mut record));
+    let incomplete = match copies {
+        Err(failed) => {
+            let _ = nodes(subject, options, &mut findings, |_, _, _| Flow::Continue(()));
+            Some((failed, record))
+        }
+        Ok(()) => {
+            let mut staging = Staging::new(subject, options);
+            let _ = nodes(subject, options, &mut findings, |at, node, findings| {
+                staging.check(at, node, findings)
+            });
+            staging.into_incomplete()
+        }
+    };
+    match incomplete {
+        None => findings.finish(),
+        Some((failed, record)) => findings.finish_with(|report| report.again(failed, &record)),
+    }
+}
+
+fn nodes<'s, S: Subject + ?Sized>(
+    subject: &'s S,
+    options: &Options,
+    findings: &mut Findings<'_, '_>,
+    mut contents: impl FnMut(At<'s>, Structure, &mut Findings<'_, '_>) -> Flow,
+) -> Flow {
     let target = Target::of(options, Some(subject.place().device));
     if let Some(target) = &target {
         profile::check_place(target, subject, findings)?;
@@ -119,10 +159,7 @@ fn nodes<S: Subject>(subject: &S, options: &Options, read: bool, findings: &mut 
         if let Some(target) = &target {
             profile::check_node(target, subject, &at, &node, findings)?;
         }
-        if read {
-            let (level, threads) = (options.level, options.threads);
-            Contents { subject, at, node, level, threads }.check(findings)?;
-        }
+        contents(at, node, findings)?;
     }
     Flow::Continue(())
 }

@@ -65,6 +65,8 @@ pub struct Options {
     pub as_table: bool,
     /// The most threads that share the work of a large node; 0 and 1 are the caller's alone.
     pub threads: u32,
+    /// The most CPU memory that holds copies of device memory at once, 0 for the library's choice.
+    pub staging: usize,
     /// What to do about unfinished device work.
     pub sync: Sync,
 }
@@ -79,6 +81,7 @@ impl Options {
         assume_device: None,
         as_table: false,
         threads: 1,
+        staging: 0,
         sync: Sync::NONE,
     };
 }

@@ -1,5 +1,7 @@
 //! Binary data and text: offsets, UTF-8, views.
 
+use core::ops::Range;
+
 use super::contents::{Contents, Read};
 use super::options::Level;
 use super::parallel::first_bad;
@@ -11,7 +13,7 @@ use crate::kernels::{
 use crate::types::Format;
 
 /// The bytes of a view.
-const VIEW: usize = 16;
+pub(super) const VIEW: usize = 16;
 /// The longest value that lies in its view.
 const INLINE: i32 = 12;
 
@@ -25,7 +27,7 @@ pub(super) fn offset_width(format: Format) -> Width {
 
 /// The largest offset that there can be, and what says so: how large the data is as somebody stated, or in a window the last
 /// offset of the whole array, which is all that its producer vouches for.
-fn data_limit<S: Subject + ?Sized>(this: &Contents<'_, S>) -> (i64, &'static str) {
+pub(super) fn data_limit<S: Subject + ?Sized>(this: &Contents<'_, S>) -> (i64, &'static str) {
     let (subject, node) = (this.subject, this.at.index);
     let stated = subject.stated_size(node, 2);
     if stated >= 0 {
@@ -47,13 +49,23 @@ pub(super) fn offsets<'a, S: Subject + ?Sized>(
 ) -> Read<(Ints<'a>, i64)> {
     let (limit, of) = data_limit(this);
     let Some((offsets, last)) = ends(this, limit, of, findings)? else { return Read::Continue(None) };
-    let is_missing = last > 0 && this.subject.buffer(this.at.index, 2).is_null();
-    if is_missing {
-        let message = format_args!("expected {last} bytes of data in buffer 2, found NULL");
-        this.broken(Rule::A5, None, message, findings)?;
-    }
-    let sound = ascending(this, offsets, limit, of, findings)?.filter(|()| !is_missing);
+    let is_there = data_is_there(this, last, findings)?;
+    let sound = ascending(this, offsets, limit, of, findings)?.and(is_there);
     Read::Continue(sound.is_some().then_some((offsets, last)))
+}
+
+/// Checks that there is data when the last offset says so.
+pub(super) fn data_is_there<S: Subject + ?Sized>(
+    this: &Contents<'_, S>,
+    last: i64,
+    findings: &mut Findings<'_, '_>,
+) -> Read<()> {
+    if last <= 0 || !this.subject.buffer(this.at.index, 2).is_null() {
+        return Read::Continue(Some(()));
+    }
+    let message = format_args!("expected {last} bytes of data in buffer 2, found NULL");
+    this.broken(Rule::A5, None, message, findings)?;
+    Read::Continue(None)
 }
 
 /// Reads the offsets that the node shows and checks the first and the last; gives the last.
@@ -64,15 +76,26 @@ pub(super) fn ends<'a, S: Subject + ?Sized>(
     findings: &mut Findings<'_, '_>,
 ) -> Read<(Ints<'a>, i64)> {
     let width = offset_width(this.at.node.format);
-    let n = this.length();
     let Some(offsets) = this.ints(1, width, true, 1) else { return Read::Continue(None) };
-    let (Some(first), Some(last)) = (number(offsets, 0), number(offsets, n)) else {
+    let (Some(first), Some(last)) = (number(offsets, 0), number(offsets, this.length())) else {
         return Read::Continue(None);
     };
-    let row = n.checked_sub(1);
+    let sound = check_ends(this, (first, last), limit, of, findings)?;
+    Read::Continue(sound.map(|()| (offsets, last)))
+}
+
+/// Checks the first and the last offset where no others are looked at.
+pub(super) fn check_ends<S: Subject + ?Sized>(
+    this: &Contents<'_, S>,
+    (first, last): (i64, i64),
+    limit: i64,
+    of: &str,
+    findings: &mut Findings<'_, '_>,
+) -> Read<()> {
+    let row = this.length().checked_sub(1);
     if this.level == Level::Full {
         // Every offset is looked at, these among them; only what bounds later reads counts here.
-        return Read::Continue(Some((offsets, last)));
+        return Read::Continue(Some(()));
     }
     if first < 0 {
         this.broken(
@@ -88,7 +111,7 @@ pub(super) fn ends<'a, S: Subject + ?Sized>(
         let message = format_args!("expected a last offset up to {of} {limit}, found {last}");
         this.broken(Rule::B1, row, message, findings)?;
     } else {
-        return Read::Continue(Some((offsets, last)));
+        return Read::Continue(Some(()));
     }
     Read::Continue(None)
 }
@@ -132,6 +155,16 @@ pub(super) fn text<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut F
     let Some((offsets, last)) = offsets(this, findings)? else { return Flow::Continue(()) };
     let data = usize::try_from(last).ok().and_then(|n| this.subject.bytes(this.at.index, 2, 0, n));
     let Some(data) = data.filter(|_| this.level == Level::Full) else { return Flow::Continue(()) };
+    text_rows(this, offsets, data, findings)
+}
+
+/// Checks text whose offsets are good.
+pub(super) fn text_rows<S: Subject + ?Sized>(
+    this: &Contents<'_, S>,
+    offsets: Ints<'_>,
+    data: &[u8],
+    findings: &mut Findings<'_, '_>,
+) -> Flow {
     let check = Utf8 { offsets, data, validity: this.validity() };
     this.rows(&check, this.length(), |row| {
         let place = |i: usize| number(offsets, i).and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
@@ -171,7 +204,7 @@ fn not_text<S: Subject + ?Sized>(
 }
 
 /// The variadic buffers of a node.
-struct Variadic<'a, S: Subject + ?Sized> {
+pub(super) struct Variadic<'a, S: Subject + ?Sized> {
     subject: &'a S,
     node: usize,
     count: usize,
@@ -179,13 +212,62 @@ struct Variadic<'a, S: Subject + ?Sized> {
     sizes: &'a [u8],
 }
 
+impl<'a, S: Subject + ?Sized> Variadic<'a, S> {
+    pub(super) fn of(this: &Contents<'a, S>) -> Self {
+        let count = this.node.count.saturating_sub(3);
+        let sizes = this.node.count.wrapping_sub(1);
+        let sizes = count.checked_mul(8).and_then(|n| this.subject.bytes(this.at.index, sizes, 0, n));
+        Self { subject: this.subject, node: this.at.index, count, sizes: sizes.unwrap_or_default() }
+    }
+}
+
+impl<'a, S: Subject + ?Sized> Variadic<'a, S> {
+    /// Those of a node whose sizes somebody read already.
+    pub(super) fn over(subject: &'a S, node: usize, count: usize, sizes: &'a [u8]) -> Self {
+        Self { subject, node, count, sizes }
+    }
+}
+
 impl<S: Subject + ?Sized> Variadic<'_, S> {
-    fn size(&self, i: usize) -> i64 {
+    pub(super) fn size(&self, i: usize) -> i64 {
         let stated = self.subject.stated_size(self.node, i.saturating_add(2));
         if stated >= 0 {
             return stated;
         }
         i.checked_mul(8).and_then(|at| read_i64(self.sizes, at)).unwrap_or(-1)
+    }
+
+    /// Whether one of them is there, as far as numbers and addresses tell.
+    fn is_there(&self, i: usize) -> bool {
+        let size = self.size(i);
+        size == 0 || size > 0 && !self.subject.buffer(self.node, i.saturating_add(2)).is_null()
+    }
+
+    /// The bytes of one of them that a long view leads to; `None` when it does not lead to any.
+    pub(super) fn range_of(&self, long: View) -> Option<Range<usize>> {
+        let which = usize::try_from(long.which).ok().filter(|which| *which < self.count)?;
+        let (start, length) = (usize::try_from(long.offset).ok()?, usize::try_from(long.length).ok()?);
+        let end = start.checked_add(length)?;
+        let is_inside = i64::try_from(end).is_ok_and(|end| end <= self.size(which));
+        (is_inside && self.is_there(which)).then_some(start..end)
+    }
+
+    /// Checks that their sizes are sizes, and that those are there that have one.
+    pub(super) fn check(&self, this: &Contents<'_, S>, findings: &mut Findings<'_, '_>) -> Flow {
+        for i in 0..self.count {
+            let size = self.size(i);
+            if size < 0 {
+                let message =
+                    format_args!("expected a size of at least 0 for variadic buffer {i}, found {size}");
+                this.broken(Rule::B2, None, message, findings)?;
+            } else if !self.is_there(i) {
+                let place = i.saturating_add(2);
+                let message =
+                    format_args!("expected {size} bytes of variadic data in buffer {place}, found NULL");
+                this.broken(Rule::A5, None, message, findings)?;
+            }
+        }
+        Flow::Continue(())
     }
 }
 
@@ -211,67 +293,82 @@ impl<S: Subject + ?Sized> Buffers for Variadic<'_, S> {
     }
 }
 
+/// What a view says; of a short one, only the length means that.
+#[derive(Clone, Copy)]
+pub(super) struct View {
+    pub length: i32,
+    pub which: i32,
+    pub offset: i32,
+}
+
+impl View {
+    /// The view of a row.
+    pub(super) fn at(views: &[u8], row: usize) -> View {
+        let at = row.saturating_mul(VIEW);
+        let part = |n: usize| read_i32(views, at.saturating_add(n)).unwrap_or(0);
+        View { length: part(0), which: part(8), offset: part(12) }
+    }
+
+    /// Whether the value is not in the view itself.
+    pub(super) fn is_long(&self) -> bool {
+        self.length > INLINE
+    }
+}
+
 /// Checks views, by rules B2 and B8.
 pub(super) fn views<S: Subject + ?Sized>(
     this: &Contents<'_, S>,
     utf8: bool,
     findings: &mut Findings<'_, '_>,
 ) -> Flow {
-    let count = this.node.count.saturating_sub(3);
-    let sizes = this.node.count.wrapping_sub(1);
-    let sizes = count.checked_mul(8).and_then(|n| this.subject.bytes(this.at.index, sizes, 0, n));
-    let node = this.at.index;
-    let buffers = Variadic { subject: this.subject, node, count, sizes: sizes.unwrap_or_default() };
-    for i in 0..count {
-        let size = buffers.size(i);
-        if size < 0 {
-            let message = format_args!("expected a size of at least 0 for variadic buffer {i}, found {size}");
-            this.broken(Rule::B2, None, message, findings)?;
-        } else if size > 0 && this.subject.buffer(node, i.saturating_add(2)).is_null() {
-            let place = i.saturating_add(2);
-            let message =
-                format_args!("expected {size} bytes of variadic data in buffer {place}, found NULL");
-            this.broken(Rule::A5, None, message, findings)?;
-        }
-    }
+    let buffers = Variadic::of(this);
+    buffers.check(this, findings)?;
     let is_read = this.level == Level::Full && this.length() > 0;
     let views = if is_read { this.elements(1, VIEW, 0) } else { None };
     let Some(views) = views else { return Flow::Continue(()) };
-    let validity = this.validity();
-    let check = Views { views, buffers, utf8, validity, mode: ViewMode::Both };
-    this.rows(&check, this.length(), |row| {
-        let at = row.saturating_mul(VIEW);
-        let part = |n: usize| read_i32(views, at.saturating_add(n)).unwrap_or(0);
-        let (length, which, offset) = (part(0), part(8), part(12));
-        let layout = Views { mode: ViewMode::Layout, ..check };
-        let inline = views.get(at.saturating_add(4)..at.saturating_add(VIEW)).unwrap_or_default();
-        let size = usize::try_from(which).map_or(-1, |which| buffers.size(which));
+    let check = Views { views, buffers, utf8, validity: this.validity(), mode: ViewMode::Both };
+    view_rows(this, &check, views, &buffers, findings)
+}
+
+/// Checks the views of rows. Those that are judged may lead to copies of the values; `told` are the producer's, which lead
+/// into `buffers`.
+pub(super) fn view_rows<S: Subject + ?Sized, B: Buffers + Copy>(
+    this: &Contents<'_, S>,
+    check: &Views<'_, B>,
+    told: &[u8],
+    buffers: &Variadic<'_, S>,
+    findings: &mut Findings<'_, '_>,
+) -> Flow {
+    let count = buffers.count;
+    this.rows(check, this.length(), |row| {
+        let layout = Views { mode: ViewMode::Layout, ..*check };
         if layout.first_bad(row..row.saturating_add(1)).is_none() {
-            let long = usize::try_from(which).ok().and_then(|which| buffers.get(which));
-            let from = usize::try_from(offset).unwrap_or(usize::MAX);
-            let value = if length <= INLINE { inline } else { long.and_then(|all| all.get(from..)).unwrap_or_default() };
-            let n = usize::try_from(length).unwrap_or(0);
+            let view = View::at(check.views, row);
+            let at = row.saturating_mul(VIEW);
+            let inline = check.views.get(at.saturating_add(4)..at.saturating_add(VIEW)).unwrap_or_default();
+            let long = usize::try_from(view.which).ok().and_then(|which| check.buffers.get(which));
+            let from = usize::try_from(view.offset).unwrap_or(usize::MAX);
+            let long = long.and_then(|all| all.get(from..)).unwrap_or_default();
+            let value = if view.is_long() { long } else { inline };
+            let n = usize::try_from(view.length).unwrap_or(0);
             return not_text(this, row, value.get(..n).unwrap_or_default(), findings);
         }
-        let message = match () {
+        let View { length, which, offset } = View::at(told, row);
+        let place = usize::try_from(which).ok().filter(|which| *which < count);
+        let size = place.map_or(-1, |which| buffers.size(which));
+        let message = match place {
             _ if length < 0 => format_args!("expected a view's length of at least 0, found {length}"),
             _ if length <= INLINE => {
                 format_args!("expected zeroes behind the {length} bytes of an inline view, found others")
             }
-            _ if usize::try_from(which).is_ok_and(|which| which < count) => {
-                if usize::try_from(which).ok().and_then(|which| check.buffers.get(which)).is_none() {
-                    let message =
-                        format_args!("expected a view into a buffer that is there, found variadic buffer {which} missing");
-                    return this.broken(Rule::B2, Some(row), message, findings);
-                }
-                let is_inside = offset >= 0 && i64::from(offset).saturating_add(i64::from(length)) <= size;
-                if is_inside {
-                    format_args!("expected a view's prefix to repeat its first 4 bytes, found others")
-                } else {
-                    format_args!("expected a view within the {size} bytes of variadic buffer {which}, found {length} bytes at {offset}")
-                }
+            None => format_args!("expected a view into one of {count} variadic buffers, found {which}"),
+            Some(place) if !buffers.is_there(place) => {
+                format_args!("expected a view into a buffer that is there, found variadic buffer {which} missing")
             }
-            _ => format_args!("expected a view into one of {count} variadic buffers, found {which}"),
+            _ if offset >= 0 && i64::from(offset).saturating_add(i64::from(length)) <= size => {
+                format_args!("expected a view's prefix to repeat its first 4 bytes, found others")
+            }
+            _ => format_args!("expected a view within the {size} bytes of variadic buffer {which}, found {length} bytes at {offset}"),
         };
         this.broken(Rule::B2, Some(row), message, findings)
     })

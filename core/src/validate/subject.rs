@@ -3,9 +3,10 @@
 use core::ffi::c_void;
 
 use crate::array::Array;
+use crate::device;
 use crate::error::{Report, Result};
 use crate::memory::Place;
-use crate::tree::{Facts, Survey};
+use crate::tree::{Facts, Fetch, Survey};
 use crate::types::Type;
 
 /// A tree of nodes with numbers and buffers, numbered as the type's nodes.
@@ -39,6 +40,14 @@ pub(super) trait Subject: Sync {
     ///
     /// The caller asks for no more than the node's own numbers say that there must be.
     fn bytes(&self, i: usize, k: usize, at: usize, n: usize) -> Option<&[u8]>;
+
+    /// Copies bytes of buffers into CPU memory, wherever they are, and waits until they are there.
+    ///
+    /// The caller asks for no more than the node's own numbers say that there must be, nor than somebody said that there are.
+    fn fetch(&self, sync: &device::Sync, wanted: &mut [Fetch<'_>], report: &mut Report<'_>) -> Result<()>;
+
+    /// Whether buffer `k` of node `i` is in CPU memory though the others are not, as sizes may be.
+    fn is_elsewhere(&self, i: usize, k: usize, report: &mut Report<'_>) -> Result<bool>;
 
     /// Whether the numbers of children are those of whole children, as a struct's are, not those of a window.
     fn is_whole(&self) -> bool;
@@ -81,13 +90,21 @@ impl Subject for Survey<'_> {
         if is_within(Survey::stated_size(self, i, k), at, n) { self.host_bytes(i, k, at, n) } else { None }
     }
 
+    fn fetch(&self, sync: &device::Sync, wanted: &mut [Fetch<'_>], report: &mut Report<'_>) -> Result<()> {
+        Survey::fetch(self, sync, wanted, report)
+    }
+
+    fn is_elsewhere(&self, i: usize, k: usize, report: &mut Report<'_>) -> Result<bool> {
+        Survey::is_elsewhere(self, i, k, report)
+    }
+
     fn is_whole(&self) -> bool {
         true
     }
 }
 
 /// Whether so many bytes can lie in memory of that size, -1 when nobody said how large it is.
-fn is_within(stated: i64, at: usize, n: usize) -> bool {
+pub(super) fn is_within(stated: i64, at: usize, n: usize) -> bool {
     let end = at.checked_add(n).and_then(|end| i64::try_from(end).ok());
     end.is_some_and(|end| stated < 0 || end <= stated)
 }
@@ -150,6 +167,17 @@ impl Subject for Window<'_> {
 
     fn bytes(&self, i: usize, k: usize, at: usize, n: usize) -> Option<&[u8]> {
         self.array.tree().host_bytes(self.node(i), k, at, n)
+    }
+
+    fn fetch(&self, sync: &device::Sync, wanted: &mut [Fetch<'_>], report: &mut Report<'_>) -> Result<()> {
+        for fetch in wanted.iter_mut() {
+            fetch.node = self.node(fetch.node);
+        }
+        self.array.tree().fetch(sync, wanted, report)
+    }
+
+    fn is_elsewhere(&self, i: usize, k: usize, report: &mut Report<'_>) -> Result<bool> {
+        self.array.tree().is_elsewhere(self.node(i), k, report)
     }
 
     fn is_whole(&self) -> bool {
