@@ -82,7 +82,7 @@ def access_arrived():
     export_pinned()
 
 
-def wait_after_event():
+def array_after_event():
     stream, address, _, array = late_values()
     other = cuda.stream()
     call("array_wait", array, cuda.sync(SYNC_QUEUE, other))
@@ -353,7 +353,7 @@ def two_columns(kind, address):
 SCENARIOS = {
     one.__name__.replace("_", "-"): one
     for one in (
-        copy_after_event, read_after_event, access_after_event, access_arrived, wait_after_event, tensor_after_event,
+        copy_after_event, read_after_event, access_after_event, access_arrived, array_after_event, tensor_after_event,
         host_after_event,        read_arrived, copy_arrived, copy_finished, failed_read, failed_copy, failed_allocation, free_after_copy, free_drained, record_after_event, join_after_events, pending_done, pending_oldest, collect_blocks, allocated_ready,
     )
 }

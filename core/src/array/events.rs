@@ -19,7 +19,7 @@ impl Array {
         if place.event == Event::NONE {
             return Ok(());
         }
-        Work::waiting(place, sync, Wait::WaitAfterEvent, report)
+        Work::waiting(place, sync, Wait::ArrayAfterEvent, report)
     }
 
     /// The same array under a new event, which is done when the queue has come this far; the queue waits for the old one first.

@@ -39,7 +39,7 @@ waits! {
     /// A queue waits for the event of memory that the CPU will then use itself.
     AccessAfterEvent = "access-after-event",
     /// A caller's queue waits for an array's event because it was asked to.
-    WaitAfterEvent = "wait-after-event",
+    ArrayAfterEvent = "array-after-event",
     /// A caller's queue waits for the event of memory that a tensor shows.
     TensorAfterEvent = "tensor-after-event",
     /// The caller's thread waits for the event of memory, because it asked to, or because the event is another driver's.
