@@ -416,7 +416,7 @@ typedef struct BowstringBufferMemory {
 
 /// What a device can do, as C functions.
 ///
-/// `device_id` is the id of one of the type's devices, `queue` one of its driver's queues. Each function gets `ctx` first,
+/// `device_id` is what a caller or a producer named: there need not be such a device. `queue` is one of the driver's queues. Each function gets `ctx` first,
 /// may be called from any thread, several at a time, with no lock held, and must not unwind. Those that return a number return
 /// 0, or an error number of their own.
 ///
@@ -429,7 +429,7 @@ typedef struct BowstringDeviceBackend {
     void *ctx;
     /// Writes the number of devices. NULL: one, with id 0.
     int32_t (*probe)(void *ctx, int64_t *count);
-    /// Writes the address of `size` bytes, aligned to 64, for work on `queue`. Required.
+    /// Writes the address of `size` bytes, aligned to 64, for work on `queue`, or NULL when there is no room. Required.
     int32_t (*allocate)(void *ctx, int64_t device_id, int64_t size, void *queue, void **data);
     /// Frees memory of `allocate` once the work that is on `queue` by now is done. Required.
     int32_t (*free)(void *ctx, int64_t device_id, void *data, int64_t size, void *queue);
@@ -1041,7 +1041,8 @@ BowstringStatus bowstring_array_wait(const struct BowstringArray *array,
 /// The same array under a new event, which is done when the queue has come this far: for whoever lets kernels write into or
 /// read from its memory. The queue first waits for the array's old event.
 ///
-/// Ownership: nothing is taken; the caller releases `*out`, which keeps alive what the array keeps, and its event.
+/// Ownership: nothing is taken; the caller releases `*out`, which keeps alive what the array keeps, and its event. What it keeps is
+/// let go when the event is done as well, in any later call that starts work, or bowstring_device_collect.
 /// Errors: INVALID_ARGUMENT for NULL or unknown arguments, or a mode other than QUEUE and LIBRARY; UNSUPPORTED for a device without a
 /// backend or without events; DEVICE_UNAVAILABLE, DEVICE_ERROR, OUT_OF_MEMORY. Any thread may call it.
 /// Source: rules D5 and D6.
@@ -1471,8 +1472,8 @@ BowstringStatus bowstring_buffer_into_owned(struct BowstringBuffer **buffer,
 /// The CPU and CUDA's types are built in. Each other type may be registered once, and stays until the process ends.
 ///
 /// Ownership: `backend` is borrowed for the call and copied; its `ctx` and functions must stay until the process ends.
-/// Errors: INVALID_ARGUMENT for a NULL backend, a struct_size that is too small, a missing function that is required, or a type
-/// that the interface does not define, that is built in, or that was registered before; UNSUPPORTED for members that this
+/// Errors: INVALID_ARGUMENT for a NULL backend, a struct_size that is too small, a missing function that is required, a type
+/// that the interface does not define, that is built in, or that was registered before, or events for one whose arrays carry none; UNSUPPORTED for members that this
 /// version does not know, or more types than it has room for. Any thread may call it.
 /// Source: Arrow C Device interface, "Device types".
 BOWSTRING_API

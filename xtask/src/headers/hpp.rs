@@ -13,11 +13,12 @@ use crate::workspace::{make_folder, write};
 const HEADERS: [&str; 4] =
     ["bowstring.hpp", "nanoarrow/nanoarrow.hpp", "nanoarrow/nanoarrow_device.h", "arrow/c/abi.h"];
 /// Each of ours has to compile as the first that is included.
-const OURS: [&str; 6] = [
+const OURS: [&str; 7] = [
     "bowstring.hpp",
     "bowstring/result.hpp",
     "bowstring/owners.hpp",
     "bowstring/arrays.hpp",
+    "bowstring/devices.hpp",
     "bowstring/tensors.hpp",
     "bowstring/validate.hpp",
 ];
