@@ -338,6 +338,15 @@ def test_allocated_memory(plugin, size):
         lib.bowstring_buffer_release(buffer)
 
 
+def test_memory_is_filled_in_few_copies():
+    for plugin, n_host, n_within in ((FULL, 1, 4), (HANDLES, 16, 0)):
+        buffer, data = c_void_p(), c_void_p()
+        plugin.reset()
+        call("buffer_allocate", plugin.devices[0], 1 << 20, None, byref(buffer), byref(data))
+        assert (plugin.n("from_host"), plugin.n("within")) == (n_host, n_within)
+        lib.bowstring_buffer_release(buffer)
+
+
 def test_memory_for_a_queue():
     with FULL.queue() as queue:
         queue.stop()
