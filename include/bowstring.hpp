@@ -8,6 +8,7 @@
 #define BOWSTRING_HPP
 
 #include <bowstring/arrays.hpp>
+#include <bowstring/devices.hpp>
 #include <bowstring/streams.hpp>
 #include <bowstring/tensors.hpp>
 #include <bowstring/validate.hpp>

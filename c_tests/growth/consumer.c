@@ -138,6 +138,30 @@ int main(void) {
   how.added_later = 1;
   CHECK_FAILS(bowstring_array_to_tensor(array, &how, &tensor, &report), BOWSTRING_UNSUPPORTED);
 #endif
+
+  check_about("BowstringTransferOptions, read");
+  BowstringTransferOptions transfer = {.struct_size = sizeof transfer};
+  const BowstringDevice cpu = {ARROW_DEVICE_CPU, -1};
+  BowstringArray *copy = NULL;
+  CHECK_INT(bowstring_array_to_device(array, cpu, &transfer, &copy, NULL, &report),
+            EXPECTED(BowstringTransferOptions));
+  refused += EXPECTED(BowstringTransferOptions) != BOWSTRING_OK;
+  bowstring_array_release(copy);
+#if LATER
+  transfer.added_later = 1;
+  CHECK_FAILS(bowstring_array_to_device(array, cpu, &transfer, &copy, NULL, &report), BOWSTRING_UNSUPPORTED);
+#endif
+
+  check_about("BowstringDeviceBackend, read");
+  /* What is built in is refused last. */
+  BowstringDeviceBackend backend = {.struct_size = sizeof backend};
+  CHECK_FAILS(bowstring_device_register(ARROW_DEVICE_CPU, &backend, &report), BOWSTRING_INVALID_ARGUMENT);
+  CHECK_HAS(report.message, EXPECTED(BowstringDeviceBackend) == BOWSTRING_OK ? "allocate" : "struct_size");
+  refused += EXPECTED(BowstringDeviceBackend) != BOWSTRING_OK;
+#if LATER
+  backend.added_later = 1;
+  CHECK_FAILS(bowstring_device_register(ARROW_DEVICE_CPU, &backend, &report), BOWSTRING_UNSUPPORTED);
+#endif
   bowstring_array_release(array);
 
   check_about("BowstringPlacement, read");

@@ -86,7 +86,8 @@ pub unsafe extern "C" fn bowstring_array_wait(
 /// The same array under a new event, which is done when the queue has come this far: for whoever lets kernels write into or
 /// read from its memory. The queue first waits for the array's old event.
 ///
-/// Ownership: nothing is taken; the caller releases `*out`, which keeps alive what the array keeps, and its event.
+/// Ownership: nothing is taken; the caller releases `*out`, which keeps alive what the array keeps, and its event. What it keeps is
+/// let go when the event is done as well, in any later call that starts work, or bowstring_device_collect.
 /// Errors: INVALID_ARGUMENT for NULL or unknown arguments, or a mode other than QUEUE and LIBRARY; UNSUPPORTED for a device without a
 /// backend or without events; DEVICE_UNAVAILABLE, DEVICE_ERROR, OUT_OF_MEMORY. Any thread may call it.
 /// Source: rules D5 and D6.

@@ -369,6 +369,25 @@ def test_copies_to_a_device_do_not_block():
     support.release(there, again)
 
 
+def test_a_way_through_the_cpu_keeps_the_callers_order():
+    """Where a device does not copy within itself, its memory is still read behind what is on the caller's queue."""
+    there = on(HANDLES, pa.array([1, 2, 3], pa.int32()))
+    with HANDLES.queue() as queue:
+        queue.stop()
+        HANDLES.fill(0, queue.handle, support.buffer_infos(there)[1].data, 1, 12)
+        with Later(queue):
+            copy = to_device(there, HANDLES.devices[0], options(queue.sync))
+            buffer, again = out("array_buffer", there, 1), c_void_p()
+            call("buffer_to_device", buffer, HANDLES.devices[0], byref(options(queue.sync)), byref(again), None)
+    assert to_list(copy) == [0x01010101] * 3
+    info = bs.BufferMemory()
+    call("buffer_info", again, byref(info))
+    assert HANDLES.read(info.data, 12) == b"\1" * 12
+    lib.bowstring_buffer_release(buffer)
+    lib.bowstring_buffer_release(again)
+    support.release(there, copy)
+
+
 def test_the_source_is_kept_until_it_was_read():
     """Its memory is poisoned as soon as it is let go, and read late."""
     memory = ctypes.create_string_buffer(b"1234567890123456", 16)

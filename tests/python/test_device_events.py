@@ -194,6 +194,60 @@ def test_owners_may_call_back():
     support.release(there, source)
 
 
+@pytest.mark.parametrize("plugin", [FULL, HANDLES], ids=lambda plugin: str(plugin.type))
+def test_memory_stays_until_a_new_event_is_done(plugin):
+    there = on(plugin)
+    with plugin.queue() as queue:
+        queue.stop()
+        plugin.fill(0, queue.handle, support.buffer_infos(there)[1].data, 7, 4)
+        new = recorded(there, queue.sync)
+        buffer = out("array_buffer", new, 1)
+        support.release(there, new)
+        lib.bowstring_buffer_release(buffer)
+        assert plugin.live_memory() == 5 and live_counts()["pending"] == 1
+        queue.go()
+    assert collect(plugin.devices[0]) == 0
+    plugin.settle()
+    assert plugin.live_memory() == 0
+
+
+def test_an_owner_is_told_when_a_new_event_is_done():
+    kind, owners, at = support.type_from(pa.int32()), support.Owners(), FULL.take(0, 12)
+    buffers = (bs.OwnedBuffer * 2)(bs.OwnedBuffer(), bs.OwnedBuffer(at, 12, 1, owners.callback))
+    placement = bs.Placement(device=FULL.devices[0])
+    array, schema = support.rebuilt(kind, (bs.Node * 1)(bs.Node(3, 0, 0, 2)), buffers, placement)
+    lib.bowstring_type_release(kind)
+    handle = out("array_import", byref(array), byref(schema))
+    with FULL.queue() as queue:
+        queue.stop()
+        new = recorded(handle, queue.sync)
+        support.release(handle, new)
+        assert owners.released == []
+        queue.go()
+        FULL.settle()
+        assert collect(FULL.devices[0], block=False) == 0
+        assert owners.released == [1]
+    FULL.give_back(at)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_many_events_in_a_row(keeps):
+    """Each new event takes the place of the one before, and letting them all go takes no deep stack."""
+    array, all_of_them = on(FULL), []
+    for _ in range(3000):
+        new = recorded(array)
+        if keeps:
+            all_of_them.append(array)
+        else:
+            support.release(array)
+        array = new
+    assert to_list(array) == devices.WORDS
+    if not keeps:
+        collect(FULL.devices[0])
+        assert FULL.live_events() == 1 and live_counts()["arrays"] <= 2
+    support.release(array, *all_of_them)
+
+
 # ---- events of from_buffers, and buffers --------------------------------------------------------------------------
 
 
@@ -281,6 +335,15 @@ def test_allocated_memory(plugin, size):
         else:
             padded = -(-max(size, 1) // 64) * 64
             assert plugin.size(data) == padded and plugin.read(data, padded) == bytes(padded)
+        lib.bowstring_buffer_release(buffer)
+
+
+def test_memory_is_filled_in_few_copies():
+    for plugin, n_host, n_within in ((FULL, 1, 4), (HANDLES, 16, 0)):
+        buffer, data = c_void_p(), c_void_p()
+        plugin.reset()
+        call("buffer_allocate", plugin.devices[0], 1 << 20, None, byref(buffer), byref(data))
+        assert (plugin.n("from_host"), plugin.n("within")) == (n_host, n_within)
         lib.bowstring_buffer_release(buffer)
 
 

@@ -31,6 +31,8 @@ pub fn tests(context: &mut Context) -> Result<Tally> {
         "--test",
         "allocations",
         "--test",
+        "device_allocations",
+        "--test",
         "fuzz_replay",
     ];
     tally.add(run(context, &args, &quick)?);

@@ -9,12 +9,21 @@ use crate::prefix::Prefix;
 use crate::tally::Tally;
 use crate::workspace::{files_in, read, remove_folder, write};
 
-/// The example that the README shows.
-const SHOWN: &str = "examples/programs/nested_column.cc";
-/// It stays below so many lines, or it is no short way to write a nested column.
-const LONGEST_SHOWN: usize = 40;
+/// A program that a page shows as it is.
+struct Shown {
+    page: &'static str,
+    program: &'static str,
+    language: &'static str,
+    /// It stays below so many lines, or it is no short way to do what it does.
+    lines: usize,
+}
 
-/// One count for each block, and one for the program that a page and the examples share.
+const SHOWN: [Shown; 2] = [
+    Shown { page: "README.md", program: "examples/programs/nested_column.cc", language: "cpp", lines: 40 },
+    Shown { page: "docs/guide.md", program: "examples/programs/plugin_device.c", language: "c", lines: 150 },
+];
+
+/// One count for each block, and one for each program that a page and the examples share.
 pub fn check(context: &mut Context) -> Result<Tally> {
     let release = context.release()?;
     let folder = context.workspace.target("docs");
@@ -38,17 +47,22 @@ pub fn check(context: &mut Context) -> Result<Tally> {
     if tally == Tally::default() {
         tally.failed.push("the documentation has no code that is checked".to_owned());
     }
-    let program = read(&context.workspace.path(SHOWN))?;
-    let readme = read(&context.workspace.path("README.md"))?;
-    tally.expect(shows(&readme, &program), || {
-        format!("README.md has to show {SHOWN} as it is, and that in few lines")
-    });
+    for shown in &SHOWN {
+        let program = read(&context.workspace.path(shown.program))?;
+        let page = read(&context.workspace.path(shown.page))?;
+        tally.expect(shown.is_in(&page, &program), || {
+            format!("{} has to show {} as it is, and that in few lines", shown.page, shown.program)
+        });
+    }
     Ok(tally)
 }
 
-/// Whether a page shows a program whole, and the program is short.
-fn shows(page: &str, program: &str) -> bool {
-    page.contains(&format!("```cpp\n{program}```\n")) && program.lines().count() < LONGEST_SHOWN
+impl Shown {
+    /// Whether the page shows the program whole, and the program is short.
+    fn is_in(&self, page: &str, program: &str) -> bool {
+        let block = format!("```{}\n{program}```\n", self.language);
+        page.contains(&block) && program.lines().count() < self.lines
+    }
 }
 
 /// A whole program is linked and run as well.
@@ -119,10 +133,13 @@ mod tests {
 
     #[test]
     fn a_shown_program_is_the_same_and_short() {
-        assert!(shows("# T\n```cpp\nint a;\n```\n", "int a;\n"));
-        assert!(!shows("# T\n```cpp\nint a;\n```\n", "int b;\n"));
-        let long = "int a;\n".repeat(LONGEST_SHOWN);
-        assert!(!shows(&format!("```cpp\n{long}```\n"), &long));
+        let [shown, in_c] = SHOWN;
+        let page = "# T\n```cpp\nint a;\n```\n";
+        assert!(shown.is_in(page, "int a;\n"));
+        assert!(!shown.is_in(page, "int b;\n"));
+        assert!(!in_c.is_in(page, "int a;\n"));
+        let long = "int a;\n".repeat(shown.lines);
+        assert!(!shown.is_in(&format!("```cpp\n{long}```\n"), &long));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use crate::device::{Sync, SyncMode, Wait, Work, hold_until};
+use crate::device::{Sync, SyncMode, Wait, Work, hold_until, pending};
 use crate::error::{Report, Result, Status};
 use crate::memory::{Event, Place};
 use crate::tree::Array;
@@ -40,8 +40,9 @@ impl Array {
             let event = Event { address: *event, identity: *event };
             work.after(Wait::JoinAfterEvents, Place { event, ..place }, report)?;
         }
+        let slot = pending::Slot::prepare(report)?;
         let event = work.recorded(report)?;
-        self.under(event, report)
+        self.under(event, slot, report)
     }
 
     /// Keeps the array until the queue has come this far, without blocking.

@@ -68,7 +68,10 @@ pub trait Backend: Sync {
     ///
     /// # Safety
     /// Both ranges are there, on the memories that the route names, until the copy is done.
-    #[allow(clippy::too_many_arguments, reason = "two ends, a size, a way and a queue, each a value of its own")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "two ends, a size, a way and a queue, each a value of its own"
+    )]
     unsafe fn copy(
         &self,
         route: Route,

@@ -9,14 +9,13 @@ use super::backend::{Backend, Queue};
 use super::has_event_handles;
 use crate::abi::Device;
 use crate::error::{Report, Result};
-use crate::memory::{Counted, CountedOps, Event, Owner, Plan};
+use crate::memory::{Event, Plan};
 
 /// A counted event of a backend.
 pub struct SharedEvent(NonNull<Block>);
 
 #[repr(C)]
 struct Block {
-    counted: Counted,
     count: AtomicUsize,
     /// What `sync_event` points to where events are handles.
     handle: NonNull<c_void>,
@@ -29,8 +28,6 @@ struct Block {
 unsafe impl Send for SharedEvent {}
 // SAFETY: as above.
 unsafe impl Sync for SharedEvent {}
-
-static OPS: CountedOps = CountedOps { retain, release, event, inner };
 
 impl SharedEvent {
     /// Records an event on a queue.
@@ -50,10 +47,9 @@ impl SharedEvent {
             unsafe { std::alloc::dealloc(memory.as_ptr(), layout) };
         })?;
         let block: NonNull<Block> = memory.cast();
-        let counted = Counted { ops: &OPS };
         // SAFETY: the memory was just allocated for one block.
         unsafe {
-            block.write(Block { counted, count: AtomicUsize::new(1), handle, backend, device, layout });
+            block.write(Block { count: AtomicUsize::new(1), handle, backend, device, layout });
         }
         Ok(Self(block))
     }
@@ -74,14 +70,6 @@ impl SharedEvent {
         let cell = (&raw const self.block().handle).cast_mut().cast();
         let is_handle = has_event_handles(self.block().device.r#type);
         Event { address: if is_handle { cell } else { handle }, identity: handle }
-    }
-
-    /// This reference, as an owner.
-    pub fn into_owner(self) -> Owner {
-        let counted = &raw const self.block().counted;
-        core::mem::forget(self);
-        // SAFETY: the block lives, and the count of the forgotten reference is handed over.
-        unsafe { Owner::reference(counted) }
     }
 
     /// The event by value and what lets this reference go, as a placement takes them.
@@ -133,24 +121,4 @@ unsafe extern "C" fn let_go(context: *mut c_void, _: *mut c_void) {
     if let Some(block) = NonNull::new(context.cast()) {
         drop(SharedEvent(block));
     }
-}
-
-unsafe fn retain(counted: *const Counted) {
-    // SAFETY: the head is the block's first member, and the caller's reference keeps the block alive.
-    let block = unsafe { &*counted.cast::<Block>() };
-    block.count.fetch_add(1, Ordering::Relaxed);
-}
-
-unsafe fn release(counted: *const Counted) {
-    // SAFETY: the head is the block's first member, and the count that this drops is the caller's.
-    drop(SharedEvent(unsafe { NonNull::new_unchecked(counted.cast_mut().cast()) }));
-}
-
-unsafe fn event(_: *const Counted) -> Event {
-    // It is no memory, and nobody waits before letting it go.
-    Event::NONE
-}
-
-unsafe fn inner(_: *const Counted, _: Event) -> Option<Owner> {
-    None
 }

@@ -1,6 +1,7 @@
 //! Work that is enqueued and not known to be done, and what must live until it is.
 
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::alloc::Layout;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +9,7 @@ use super::event::SharedEvent;
 use super::waits::{self, Wait};
 use crate::abi::Device;
 use crate::error::{Report, Result};
-use crate::memory::{Owner, Plan, counts};
+use crate::memory::{Counted, CountedOps, Event, Owner, Plan, counts};
 
 /// How much may be pending before the oldest is waited for.
 const MOST: usize = 64;
@@ -16,7 +17,11 @@ const MOST: usize = 64;
 /// Room for one piece of pending work, made before the work is enqueued, when it may still fail.
 pub struct Slot(NonNull<Entry>);
 
+#[repr(C)]
 struct Entry {
+    /// For whoever has the entry as an owner, before it is in the list.
+    counted: Counted,
+    count: AtomicUsize,
     next: Option<NonNull<Entry>>,
     number: u64,
     event: Option<SharedEvent>,
@@ -45,7 +50,17 @@ impl Slot {
         let entry: NonNull<Entry> = memory.cast();
         let owners = [Owner::NONE, Owner::NONE];
         // SAFETY: the memory was just allocated for one entry.
-        unsafe { entry.write(Entry { next: None, number: 0, event: None, owners, layout }) };
+        unsafe {
+            entry.write(Entry {
+                counted: Counted { ops: &OPS },
+                count: AtomicUsize::new(1),
+                next: None,
+                number: 0,
+                event: None,
+                owners,
+                layout,
+            });
+        }
         Ok(Self(entry))
     }
 
@@ -54,28 +69,23 @@ impl Slot {
         if event.is_none() {
             return drop(owners);
         }
+        enqueue(self.filled(event, owners));
+    }
+
+    /// The owner, which is kept until the event is done also after it was let go; and the event, which lives as long.
+    pub fn into_owner(self, event: SharedEvent, owner: Owner) -> Owner {
+        let entry = self.filled(Some(event), [owner, Owner::NONE]);
+        // SAFETY: the entry lives, and its one count is handed over.
+        unsafe { Owner::reference(&raw const (*entry.as_ptr()).counted) }
+    }
+
+    fn filled(self, event: Option<SharedEvent>, owners: [Owner; 2]) -> NonNull<Entry> {
         let mut entry = self.0;
         core::mem::forget(self);
-        let mut list = lock();
-        // SAFETY: the entry is nobody else's yet, and the last one is in the list.
-        unsafe {
-            entry.as_mut().event = event;
-            entry.as_mut().owners = owners;
-            entry.as_mut().number = list.next_number;
-            match list.last {
-                Some(mut last) => last.as_mut().next = Some(entry),
-                None => list.first = Some(entry),
-            }
-        }
-        list.last = Some(entry);
-        list.n = list.n.saturating_add(1);
-        list.next_number = list.next_number.wrapping_add(1);
-        counts::PENDING.add();
-        let is_full = list.n > MOST;
-        drop(list);
-        if is_full {
-            wait_for_oldest();
-        }
+        // SAFETY: the entry is nobody else's yet.
+        let own = unsafe { entry.as_mut() };
+        (own.event, own.owners) = (event, owners);
+        entry
     }
 }
 
@@ -89,6 +99,67 @@ impl Drop for Slot {
 impl core::fmt::Debug for Slot {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Slot")
+    }
+}
+
+/// Whether an owner is one that [`Slot::into_owner`] made.
+pub(crate) fn is_kept(owner: &Owner) -> bool {
+    owner.is_counted_by(&OPS)
+}
+
+static OPS: CountedOps = CountedOps { retain, release, event: no_event, inner: nothing_inner };
+
+unsafe fn retain(counted: *const Counted) {
+    // SAFETY: the head is the entry's first member, and the caller's reference keeps the entry alive.
+    unsafe { &*counted.cast::<Entry>() }.count.fetch_add(1, Ordering::Relaxed);
+}
+
+unsafe fn release(counted: *const Counted) {
+    // SAFETY: as above; the count that this takes away is the caller's.
+    let entry = unsafe { NonNull::new_unchecked(counted.cast_mut().cast::<Entry>()) };
+    // SAFETY: as above.
+    if unsafe { entry.as_ref() }.count.fetch_sub(1, Ordering::Release) != 1 {
+        return;
+    }
+    fence(Ordering::Acquire);
+    enqueue(entry);
+    // What is let go here may itself be such an owner. One call at a time goes through them all, so that a long chain of them
+    // takes no deep stack.
+    if !IS_REAPING.swap(true, Ordering::Acquire) {
+        reap();
+        IS_REAPING.store(false, Ordering::Release);
+    }
+}
+
+static IS_REAPING: AtomicBool = AtomicBool::new(false);
+
+unsafe fn no_event(_: *const Counted) -> Event {
+    Event::NONE
+}
+
+unsafe fn nothing_inner(_: *const Counted, _: Event) -> Option<Owner> {
+    None
+}
+
+/// Puts an entry with an event into the list.
+fn enqueue(mut entry: NonNull<Entry>) {
+    let mut list = lock();
+    // SAFETY: the entry is nobody else's yet, and the last one is in the list.
+    unsafe {
+        entry.as_mut().number = list.next_number;
+        match list.last {
+            Some(mut last) => last.as_mut().next = Some(entry),
+            None => list.first = Some(entry),
+        }
+    }
+    list.last = Some(entry);
+    list.n = list.n.saturating_add(1);
+    list.next_number = list.next_number.wrapping_add(1);
+    counts::PENDING.add();
+    let is_full = list.n > MOST;
+    drop(list);
+    if is_full {
+        wait_for_oldest();
     }
 }
 

@@ -181,6 +181,12 @@ impl Owner {
         ours.then_some(self.context.cast_const().cast())
     }
 
+    /// Whether the owner is one of ours of this kind.
+    pub(crate) fn is_counted_by(&self, ops: &'static CountedOps) -> bool {
+        // SAFETY: the owner keeps the counted thing alive.
+        self.counted().is_some_and(|counted| core::ptr::eq(unsafe { (*counted).ops }, ops))
+    }
+
     /// A further reference, when the owner is one of ours.
     pub fn again(&self) -> Option<Owner> {
         let counted = self.counted()?;

@@ -372,7 +372,7 @@ impl<'a> Walk<'a> {
                 let made = Made {
                     ty: self.ty.clone(),
                     place: base.place(),
-                    source: Source::Shared(base.needed_below(true).clone()),
+                    source: Source::Shared(base.needed_below(true, base.place().event).clone()),
                     owner: Owner::NONE,
                     n_buffers: self.n_buffers,
                     sizes: base.sizes_from(first_buffer),

@@ -12,7 +12,7 @@ use super::release::release_array_struct;
 use super::window::Window;
 use super::{Array, Facts, Leaf, Need, Placement, View, need};
 use crate::abi::{ArrowDeviceArray, Device};
-use crate::device::is_cpu_readable;
+use crate::device::{is_cpu_readable, pending};
 use crate::error::{Report, Result};
 use crate::memory::{Buffer, Counted, CountedOps, Event, OwnedBuffer, Owner, Place, Plan};
 use crate::types::{Format, Role, Slot, Type};
@@ -413,7 +413,7 @@ impl Tree {
         let made = Made {
             ty: base.ty().clone(),
             place,
-            source: Source::Shared(base.needed_below(n_sizes == 0).clone()),
+            source: Source::Shared(base.needed_below(n_sizes == 0, place.event).clone()),
             owner: owner(),
             n_buffers: base.n_buffers(),
             sizes: base.raw().sizes,
@@ -423,11 +423,13 @@ impl Tree {
         Ok(unsafe { draft.finish(made) })
     }
 
-    /// The tree that one over the same buffers has to keep: this one, unless it only passes on what another holds.
-    pub(super) fn needed_below(&self, needs_sizes: bool) -> &Tree {
+    /// The tree that one over the same buffers, which shows `event`, has to keep: this one, unless it only passes on what
+    /// another holds, or holds no more than an event that is not shown any more.
+    pub(super) fn needed_below(&self, needs_sizes: bool, event: Event) -> &Tree {
         let mut tree = self;
         while let Source::Shared(base) = &*tree.raw().source
-            && tree.raw().owner.is_none()
+            && (tree.raw().owner.is_none()
+                || (tree.place().event != event && pending::is_kept(&tree.raw().owner)))
             && !(needs_sizes && tree.raw().owns_sizes)
         {
             tree = base;

@@ -18,6 +18,7 @@ const OURS: [&str; 7] = [
     "bowstring/result.hpp",
     "bowstring/owners.hpp",
     "bowstring/arrays.hpp",
+    "bowstring/devices.hpp",
     "bowstring/tensors.hpp",
     "bowstring/validate.hpp",
     "bowstring/streams.hpp",
