@@ -166,8 +166,16 @@ pub(super) fn dense<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut 
     let lengths = by_id(this);
     match (DenseUnion { type_ids, offsets, lengths: &lengths }).first_bad(0..this.length()) {
         None => Flow::Continue(()),
-        Some(_) => dense_rows(this, &mut NO_OFFSETS.clone(), findings),
+        Some(_) => bad_dense(this, findings),
     }
+}
+
+/// The same, of rows that are known not to be good. Most unions do without its arrays.
+#[cold]
+#[inline(never)]
+fn bad_dense<S: Subject + ?Sized>(this: &Contents<'_, S>, findings: &mut Findings<'_, '_>) -> Flow {
+    let mut largest = NO_OFFSETS;
+    dense_rows(this, &mut largest, findings)
 }
 
 /// The largest offset so far of each child of a dense union, -1 when there was none.
@@ -177,6 +185,7 @@ pub(super) type Largest = [i64; 128];
 pub(super) const NO_OFFSETS: Largest = [-1; 128];
 
 /// The same, row by row, behind rows with such offsets.
+#[inline(never)]
 pub(super) fn dense_rows<S: Subject + ?Sized>(
     this: &Contents<'_, S>,
     largest: &mut Largest,
@@ -221,6 +230,7 @@ pub(super) struct Runs {
 
 impl Runs {
     /// Those of a node, when there are some and they may be read.
+    #[inline]
     pub(super) fn below<S: Subject + ?Sized>(this: &Contents<'_, S>) -> Option<Runs> {
         let ty = this.at.ty;
         let node = ty.child_index(this.at.index, 0)?;
@@ -251,6 +261,7 @@ impl Runs {
     }
 
     /// Checks that none of them is null.
+    #[inline]
     pub(super) fn check_nulls<S: Subject + ?Sized>(
         &self,
         this: &Contents<'_, S>,
@@ -284,6 +295,7 @@ impl Runs {
     }
 
     /// Checks that the last of them is where the rows end, or behind that.
+    #[inline]
     pub(super) fn check_last<S: Subject + ?Sized>(
         &self,
         this: &Contents<'_, S>,

@@ -92,27 +92,15 @@ fn place(survey: &Survey<'_>, findings: &mut Findings<'_, '_>) -> Flow {
     Flow::Continue(())
 }
 
-fn tree<S: Subject>(subject: &S, options: &Options, findings: Findings<'_, '_>) -> Result<()> {
-    if options.level == Level::Structure {
-        return structure(subject, options, findings);
+fn tree<S: Subject>(subject: &S, options: &Options, mut findings: Findings<'_, '_>) -> Result<()> {
+    let is_read = options.level != Level::Structure;
+    if is_read && require_readable(subject.place(), &options.sync, &mut Report::silent()).is_err() {
+        return out_of_reach(subject, options, findings);
     }
-    if require_readable(subject.place(), &options.sync, &mut Report::silent()).is_ok() {
-        return in_reach(subject, options, findings);
-    }
-    out_of_reach(subject, options, findings)
-}
-
-/// Checks the structs alone.
-fn structure<S: Subject>(subject: &S, options: &Options, mut findings: Findings<'_, '_>) -> Result<()> {
-    let _ = nodes(subject, options, &mut findings, |_, _, _| Flow::Continue(()));
-    findings.finish()
-}
-
-/// Checks what the CPU may read as it is.
-fn in_reach<S: Subject>(subject: &S, options: &Options, mut findings: Findings<'_, '_>) -> Result<()> {
     let (level, threads) = (options.level, options.threads);
-    let _ = nodes(subject, options, &mut findings, |at, node, findings| {
-        Contents { subject, at, node, level, threads, first: 0 }.check(findings)
+    let _ = nodes(subject, options, &mut findings, |at, node, findings| match is_read {
+        true => Contents { subject, at, node, level, threads, first: 0 }.check(findings),
+        false => Flow::Continue(()),
     });
     findings.finish()
 }
@@ -122,20 +110,13 @@ fn in_reach<S: Subject>(subject: &S, options: &Options, mut findings: Findings<'
 fn out_of_reach(subject: &dyn Subject, options: &Options, mut findings: Findings<'_, '_>) -> Result<()> {
     let mut record = ErrorRecord::empty();
     let copies = require_copies(subject.place(), &options.sync, &mut Report::new(&mut record));
-    let incomplete = match copies {
-        Err(failed) => {
-            let _ = nodes(subject, options, &mut findings, |_, _, _| Flow::Continue(()));
-            Some((failed, record))
-        }
-        Ok(()) => {
-            let mut staging = Staging::new(subject, options);
-            let _ = nodes(subject, options, &mut findings, |at, node, findings| {
-                staging.check(at, node, findings)
-            });
-            staging.into_incomplete()
-        }
-    };
-    match incomplete {
+    let mut staging = copies.is_ok().then(|| Staging::new(subject, options));
+    let _ = nodes(subject, options, &mut findings, |at, node, findings| match &mut staging {
+        Some(staging) => staging.check(at, node, findings),
+        None => Flow::Continue(()),
+    });
+    let incomplete = copies.err().map(|failed| (failed, record));
+    match incomplete.or_else(|| staging.and_then(Staging::into_incomplete)) {
         None => findings.finish(),
         Some((failed, record)) => findings.finish_with(|report| report.again(failed, &record)),
     }

@@ -55,6 +55,7 @@ pub(super) fn offsets<'a, S: Subject + ?Sized>(
 }
 
 /// Checks that there is data when the last offset says so.
+#[inline]
 pub(super) fn data_is_there<S: Subject + ?Sized>(
     this: &Contents<'_, S>,
     last: i64,
@@ -85,6 +86,7 @@ pub(super) fn ends<'a, S: Subject + ?Sized>(
 }
 
 /// Checks the first and the last offset where no others are looked at.
+#[inline]
 pub(super) fn check_ends<S: Subject + ?Sized>(
     this: &Contents<'_, S>,
     (first, last): (i64, i64),
@@ -213,6 +215,7 @@ pub(super) struct Variadic<'a, S: Subject + ?Sized> {
 }
 
 impl<'a, S: Subject + ?Sized> Variadic<'a, S> {
+    #[inline]
     pub(super) fn of(this: &Contents<'a, S>) -> Self {
         let count = this.node.count.saturating_sub(3);
         let sizes = this.node.count.wrapping_sub(1);
@@ -229,6 +232,7 @@ impl<'a, S: Subject + ?Sized> Variadic<'a, S> {
 }
 
 impl<S: Subject + ?Sized> Variadic<'_, S> {
+    #[inline]
     pub(super) fn size(&self, i: usize) -> i64 {
         let stated = self.subject.stated_size(self.node, i.saturating_add(2));
         if stated >= 0 {
@@ -253,6 +257,7 @@ impl<S: Subject + ?Sized> Variadic<'_, S> {
     }
 
     /// Checks that their sizes are sizes, and that those are there that have one.
+    #[inline]
     pub(super) fn check(&self, this: &Contents<'_, S>, findings: &mut Findings<'_, '_>) -> Flow {
         for i in 0..self.count {
             let size = self.size(i);
@@ -260,7 +265,7 @@ impl<S: Subject + ?Sized> Variadic<'_, S> {
                 let message =
                     format_args!("expected a size of at least 0 for variadic buffer {i}, found {size}");
                 this.broken(Rule::B2, None, message, findings)?;
-            } else if !self.is_there(i) {
+            } else if size > 0 && self.subject.buffer(self.node, i.saturating_add(2)).is_null() {
                 let place = i.saturating_add(2);
                 let message =
                     format_args!("expected {size} bytes of variadic data in buffer {place}, found NULL");
