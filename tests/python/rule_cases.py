@@ -414,14 +414,14 @@ RULES = {
     # Of a device that the library has a backend for, which the tests bring.
     "D9": (
         [
-            Kept(Placed(Node("i", 0, 0, 0, [None, 4096]), (12, 0))),
-            Kept(Placed(ints(1), (12, 0)), {"level": 2}),
+            Kept(Placed(Node("i", 0, 0, 0, [None, 4096]), (150, 0))),
+            Kept(Placed(ints(1), (150, 0)), {"level": 2}),
             Kept(Placed(ints(1))),
         ],
         [
-            bad(Placed(Node("i", 1, 0, 0, [None, 4096]), (12, 0))),
-            bad(Placed(Node("i", 1, 0, 0, [None, 4096]), (12, 0)), level=1),
-            bad(Placed(struct(Node("l", 1, 0, 0, [None, 8], name=b"a")), (12, 0)), "$.a"),
+            bad(Placed(Node("i", 1, 0, 0, [None, 4096]), (150, 0))),
+            bad(Placed(Node("i", 1, 0, 0, [None, 4096]), (150, 0)), level=1),
+            bad(Placed(struct(Node("l", 1, 0, 0, [None, 8], name=b"a")), (150, 0)), "$.a"),
         ],
     ),
     "ST1": ([Kept(Stream())], [bad(Stream((name,))) for name in ("get_schema", "get_next", "get_last_error")]),

@@ -487,12 +487,12 @@ def test_options_that_are_refused():
 
 
 def test_memory_that_nobody_can_read_is_not_validated():
-    steps = [Placed(pa.array([1]), 2)]
-    stream = validated(Producer(steps, pa.int64(), device_type=2).imported())
+    steps = [Placed(pa.array([1]), 14)]
+    stream = validated(Producer(steps, pa.int64(), device_type=14).imported())
     error = refused(streams.next_of, stream)
     assert (error.status, error.batch) == (bs.UNSUPPORTED, 0)
     streams.release(stream)
-    stream = validated(Producer(steps, pa.int64(), device_type=2).imported(), bs.ValidateOptions(level=2))
+    stream = validated(Producer(steps, pa.int64(), device_type=14).imported(), bs.ValidateOptions(level=2))
     support.release(*streams.drained(stream))
     streams.release(stream)
 

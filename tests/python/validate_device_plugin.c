@@ -307,7 +307,7 @@ static int32_t locate(void *ctx, const void *data, struct BowstringDevice *devic
     } else if (elsewhere.type != 0) {
         *device = elsewhere;
     } else {
-        device->type = 12;
+        device->type = 150;
         device->id = 0;
     }
     return 0;
@@ -337,5 +337,5 @@ int device_register(BowstringStatus (*to)(ArrowDeviceType, const struct Bowstrin
         .locate = locate,
         .error_text = error_text,
     };
-    return (int)to(12, &table, NULL);
+    return (int)to(150, &table, NULL);
 }

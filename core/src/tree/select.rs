@@ -54,7 +54,7 @@ impl Tree {
         let made = Made {
             ty: ty.clone(),
             place: base.place(),
-            source: Source::Shared(base.needed_below(false).clone()),
+            source: Source::Shared(base.needed_below(false, base.place().event).clone()),
             owner: Owner::NONE,
             n_buffers,
             sizes: core::ptr::null(),
