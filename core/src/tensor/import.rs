@@ -10,9 +10,9 @@ use super::shape_text::{EXTENSION_METADATA, FixedShape};
 use super::view::{Axes, TensorView};
 use crate::abi::{DEVICE_CPU, Device, FLAG_NULLABLE, bytes_of};
 use crate::array::{Array, from_buffers};
-use crate::device::{Sync, SyncMode, is_cpu_readable};
+use crate::device::{Sync, SyncMode, is_cpu_readable, require_copies};
 use crate::error::{Failed, Report, Result, Rule, Status, TextBuffer};
-use crate::memory::{Buffer, OwnedBuffer};
+use crate::memory::{Buffer, Event, OwnedBuffer, Place};
 use crate::tree::{Facts, Placement, fetch_owned, upload};
 use crate::types::metadata::{encode, encoded_size, pairs};
 use crate::types::{EXTENSION_NAME, Format, Type};
@@ -61,6 +61,9 @@ pub fn array_from_tensor(
     }
     if !options.allow_copy {
         return Err(not_compact(tensor, &given, &wanted, report));
+    }
+    if !is_cpu_readable(device) {
+        require_copies(Place { device, event: Event::NONE }, &options.sync, report)?;
     }
     let mut copy = gathered(tensor, &given, &wanted, device, &options.sync, memory, report)?;
     if !is_cpu_readable(device) {

@@ -13,7 +13,7 @@ use crate::workspace::{make_folder, write};
 const HEADERS: [&str; 4] =
     ["bowstring.hpp", "nanoarrow/nanoarrow.hpp", "nanoarrow/nanoarrow_device.h", "arrow/c/abi.h"];
 /// Each of ours has to compile as the first that is included.
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     "bowstring.hpp",
     "bowstring/result.hpp",
     "bowstring/owners.hpp",
