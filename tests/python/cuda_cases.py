@@ -369,11 +369,171 @@ def reimported(array):
 FOREIGN = []
 
 
+def validation_there():
+    """FULL validation of device memory says what it says on the CPU, of good data and of bad."""
+    checked, broken = 0, 0
+    sim.configure(delay_us=0)
+    for batch in batches():
+        host = support.imported(batch)
+        there = cuda.to_device(host, Device(CUDA, 0))
+        here = cuda.to_device(there, CPU, SYNC_HOST)
+        assert said(there, SYNC_HOST) == said(here, SYNC_NONE), batch.schema
+        cuda.release(host, there, here)
+        checked += 1
+    for offset, values in ((7, b"abcdef"), (2, b"a\xff\xfe\xfdef")):
+        offsets = b"".join(n.to_bytes(4, "little") for n in (0, offset, 3, 6))
+        there = text_on(Device(CUDA, 0), cuda_bytes(offsets), cuda_bytes(values), 3)
+        kept = [(ctypes.c_uint8 * len(data)).from_buffer_copy(data) for data in (offsets, values)]
+        here = text_on(CPU, *[ctypes.addressof(data) for data in kept], 3)
+        assert said(there, SYNC_NONE) == said(here, SYNC_NONE) != []
+        cuda.release(there, here)
+        broken += 1
+    # Memory that is somewhere else is not read.
+    plain = ctypes.create_string_buffer(800)
+    array = cuda.array_of(ctypes.addressof(plain), 100)
+    assert [rule for _, rule, _, _ in said(array, SYNC_NONE)] == ["D9"]
+    cuda.release(array)
+    collect()
+    cuda.no_faults()
+    print(f"{checked} batches, {broken} that are broken")
+    assert checked > 150
+
+
+def said(array, mode):
+    """Everything that the validator says of an array."""
+    found = []
+
+    def listen(_, severity, finding):
+        one = finding.contents
+        found.append((severity, lib.bowstring_rule_name(one.rule).decode(), one.path.decode(), one.row))
+        return 0
+
+    options = bs.ValidateOptions(sync=bs.Sync(mode, 0, None), on_finding=bs.ON_FINDING(listen))
+    try:
+        call("array_validate", array, byref(options))
+    except BowstringError as error:
+        assert error.status == bs.INVALID_DATA, error
+    return found
+
+
+def cuda_bytes(data):
+    """Device memory with these bytes."""
+    address = cuda.allocate(max(len(data), 1))
+    sim.poke(address, data)
+    return address
+
+
+def text_on(device, offsets, values, n):
+    """An array of text over memory that is kept elsewhere."""
+    kind = out("type_parse", b"utf8")
+    nodes = (bs.Node * 1)(bs.Node(n, 0, 0, 3))
+    buffers = (bs.OwnedBuffer * 3)(bs.OwnedBuffer(), bs.OwnedBuffer(offsets, 4 * n + 4), bs.OwnedBuffer(values, -1))
+    if device.type == CPU.type:
+        # What from_buffers would refuse is handed over as a stranger's struct.
+        addresses = (c_void_p * 3)(None, offsets, values)
+        KEPT.append(addresses)
+        raw = bs.ArrowDeviceArray(device_type=1, device_id=-1)
+        raw.array.length, raw.array.n_buffers = n, 3
+        raw.array.buffers = addresses
+        array = out("array_import_borrowed", byref(live(raw)), kind, None, bs.RELEASE())
+    else:
+        raw, placement = bs.ArrowDeviceArray(), bs.Placement(device=device)
+        call("device_array_from_buffers", kind, nodes, 1, buffers, 3, byref(placement), byref(raw))
+        array = out("array_import_typed", byref(raw), kind)
+    lib.bowstring_type_release(kind)
+    return array
+
+
+KEPT = []
+
+
+def live(raw):
+    """A struct that counts as live, whose release is never called."""
+    never = ctypes.CFUNCTYPE(None, c_void_p)(lambda _: None)
+    KEPT.append(never)
+    raw.array.release = ctypes.cast(never, c_void_p).value
+    return raw
+
+
+def tensors_there():
+    """Arrays on a device as tensors and back: the same memory, the right queue, and copies where they are allowed."""
+    import tensors
+
+    stream, other = cuda.stream(), cuda.stream()
+    # Strides and bits are copied there and back.
+    flags = support.imported(pa.array([True, None, False, True, True, False, True, True, False, True]))
+    there = cuda.to_device(flags, Device(CUDA, 1), SYNC_HOST)
+    tensor = c_void_p()
+    options = bs.TensorOptions(flags=tensors.ALLOW_COPY | tensors.VALUES_ONLY)
+    call("array_to_tensor", there, byref(options), byref(tensor))
+    seen = tensors.look(tensor)
+    assert seen.device == (CUDA, 1)
+    assert [*sim.peek(seen.address, 10)][0] == 1 and set(sim.peek(seen.address, 10)) <= {0, 1}
+    lib.bowstring_tensor_release(tensor)
+    # A null count that nobody knows is counted there.
+    numbers = cuda.to_device(support.imported(pa.array([1, None, 3])), Device(CUDA, 0), SYNC_HOST)
+    part = out("array_slice", numbers, 2, 1)
+    call("array_to_tensor", part, None, byref(tensor))
+    lib.bowstring_tensor_release(tensor)
+    for whole in (numbers,):
+        try:
+            call("array_to_tensor", whole, None, byref(tensor))
+            raise AssertionError("there is a null")
+        except BowstringError as error:
+            assert error.status == bs.UNSUPPORTED and "1" in error.message, error
+    # A tensor whose producer was given a queue becomes an array with an event on it.
+    address = cuda.allocate(800)
+    array = cuda.array_of(address, 100)
+    call("array_to_tensor", array, None, byref(tensor))
+    cuda.block(stream)
+    sim.enqueue_fill(stream, address, 5, 800)
+    taken = c_void_p()
+    options = bs.TensorOptions(sync=bs.Sync(SYNC_QUEUE, 0, stream))
+    call("array_from_tensor", byref(tensor), None, byref(options), byref(taken))
+    assert not cuda.is_done(cuda.event_of(taken))
+    copy = cuda.to_device(taken, Device(CUDA, 0), SYNC_QUEUE, other)
+    cuda.unblock(stream)
+    call("array_wait", copy, cuda.sync(SYNC_HOST))
+    assert sim.peek(cuda.address_of(copy), 800) == b"\x05" * 800
+    cuda.release(flags, there, numbers, part, array, taken, copy)
+    collect()
+    cuda.no_faults()
+    print("5 tensors")
+
+
+def shared_memory():
+    """MAY_SHARE gives the same memory where it can be reached, after a wait where the CPU is to read it."""
+    host = support.imported(pa.record_batch({"a": pa.array(range(10))}))
+    shares = 0
+    for concurrent in (1, 0):
+        sim.configure(concurrent_managed=concurrent)
+        for device in DEVICES:
+            there = cuda.to_device(host, device, SYNC_HOST)
+            again = cuda.to_device(there, device, flags=bs.MAY_SHARE)
+            assert cuda.address_of(again, 2) == cuda.address_of(there, 2)
+            back = cuda.to_device(there, CPU, SYNC_HOST, flags=bs.MAY_SHARE)
+            # What the device says of managed memory is asked once.
+            reached = device.type == CUDA_HOST or device.type == CUDA_MANAGED
+            same_address = cuda.address_of(back, 2) == cuda.address_of(there, 2)
+            assert same_address == reached, (device.type, concurrent)
+            if not same_address or concurrent:
+                same(values_of(back), pa.record_batch({"a": pa.array(range(10))}), "the way back")
+            shares += same_address
+            cuda.release(there, again, back)
+        break
+    cuda.release(host)
+    collect()
+    cuda.no_faults()
+    print(f"{shares} shared")
+    assert shares == 3
+
+
 CASES = {
     one.__name__.replace("_", "-"): one
     for one in (
         every_type_between_all_devices, nothing_is_left, contexts_are_restored, default_streams, captures_are_refused,
         wrong_queue, every_driver_call_fails, unknown_numbers_stay, addresses_are_kept_apart,
+        validation_there, tensors_there, shared_memory,
     )
 }
 
