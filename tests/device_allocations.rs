@@ -262,9 +262,13 @@ fn every_allocation_may_fail() {
     }
     copies("part of an array", part, QUEUED, 25);
     // Room for pending work, an event, an array.
-    derived("array_record", 3, &|out| unsafe { bowstring_array_record(queued, &sync, out, null_mut()) });
-    derived("array_join_events", 3, &|out| unsafe {
-        bowstring_array_join_events(queued, null(), 0, &sync, out, null_mut())
+    derived("array_record", 3, &|out| {
+        // SAFETY: as above.
+        unsafe { bowstring_array_record(queued, &sync, out, null_mut()) }
+    });
+    derived("array_join_events", 3, &|out| {
+        // SAFETY: as above.
+        unsafe { bowstring_array_join_events(queued, null(), 0, &sync, out, null_mut()) }
     });
     each_allocation("array_release_after", 2, |fail_at| {
         // SAFETY: as above.
@@ -289,12 +293,14 @@ fn every_allocation_may_fail() {
             (status, made)
         }
     });
-    buffers("buffer_to_device", 5, &|out| unsafe {
-        bowstring_buffer_to_device(buffer, QUEUED, &options(), out, null_mut(), null_mut())
+    buffers("buffer_to_device", 5, &|out| {
+        // SAFETY: as above.
+        unsafe { bowstring_buffer_to_device(buffer, QUEUED, &options(), out, null_mut(), null_mut()) }
     });
-    buffers("buffer_allocate", 3, &|out| unsafe {
+    buffers("buffer_allocate", 3, &|out| {
         let mut data = null_mut();
-        bowstring_buffer_allocate(QUEUED, 100, &sync, out, &mut data, null_mut())
+        // SAFETY: as above.
+        unsafe { bowstring_buffer_allocate(QUEUED, 100, &sync, out, &mut data, null_mut()) }
     });
     // SAFETY: as above.
     unsafe {

@@ -1,4 +1,5 @@
-/* Devices in C++: copies between them, what waits for what, and backends that a program brings. A part of bowstring.hpp. */
+/* Devices in C++: copies between them, what waits for what, and backends that a program brings. A part of
+ * bowstring.hpp. */
 #ifndef BOWSTRING_DEVICES_HPP
 #define BOWSTRING_DEVICES_HPP
 
@@ -20,8 +21,8 @@ struct sync : BowstringSync {
   static sync library() noexcept { return BowstringSync{BOWSTRING_SYNC_LIBRARY, 0, nullptr}; }
 };
 
-/// How to copy: the C struct, with its size, what to do about unfinished work, any of BOWSTRING_TRANSFER_*, and all else as by
-/// default.
+/// How to copy: the C struct, with its size, what to do about unfinished work, any of BOWSTRING_TRANSFER_*, and all else
+/// as by default.
 struct transfer_options : BowstringTransferOptions {
   transfer_options(const BowstringSync& how = {}, std::uint64_t wanted = 0) noexcept : BowstringTransferOptions{} {
     struct_size = sizeof(BowstringTransferOptions);
@@ -37,8 +38,8 @@ struct device_backend : BowstringDeviceBackend {
 
 namespace detail {
 
-/// Tells a callable how far copying has come. `tell(batches, rows, bytes)` returns nothing, or whether to go on; what it throws
-/// cancels.
+/// Tells a callable how far copying has come. `tell(batches, rows, bytes)` returns nothing, or whether to go on; what it
+/// throws cancels.
 template <class Tell>
 class teller {
  public:
@@ -102,8 +103,8 @@ result<What> try_to_device(const What& what, BowstringDevice device, const trans
       [&](What& out, BowstringError* e) { return detail::copy(what, device, &options, out, shared, e); });
 }
 
-/// As above; `tell(batches, rows, bytes)` is told how far it has come, and says whether to go on if it says anything. Where
-/// the caller's allocator has a ctx, `tell` cannot be told, as there is one ctx for both.
+/// As above; `tell(batches, rows, bytes)` is told how far it has come, and says whether to go on if it says anything. It
+/// does not go together with an allocator of the caller's, as there is one ctx for both.
 template <class What, class Tell>
 result<What> try_to_device_telling(const What& what, BowstringDevice device, Tell&& tell,
                                    const transfer_options& options = {}) {

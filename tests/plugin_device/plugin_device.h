@@ -48,6 +48,9 @@ Plugin *plugin_new(ArrowDeviceType type, int n_devices, unsigned features);
 /* Its functions, for bowstring_device_register. */
 void plugin_backend(Plugin *plugin, BowstringDeviceBackend *out);
 
+/* Ends all queues. Nobody may use the devices any more. */
+void plugin_end(Plugin *plugin);
+
 /* A queue of a device, of the test's own; any use after it was closed is a fault. Closing waits for its work. */
 void *plugin_queue_open(Plugin *plugin, int64_t id);
 void plugin_queue_close(void *queue);

@@ -22,6 +22,12 @@ void plugin_queue_close(void *handle) {
   pthread_join(queue->thread, NULL);
 }
 
+void plugin_end(Plugin *plugin) {
+  for (Queue *queue = plugin->queues; queue != NULL; queue = queue->next) {
+    if (!queue->is_closing) plugin_queue_close(queue);
+  }
+}
+
 static void set_stopped(Plugin *plugin, int64_t id, void *handle, int is_stopped) {
   pthread_mutex_lock(&plugin->lock);
   Queue *queue = pd_queue_of(plugin, id, handle);
