@@ -1,11 +1,11 @@
 """Other libraries as consumers and producers of tensors: the same memory on both sides, one call of each deleter.
 
-jax is no requirement of the tests because of its size; it takes part where it is installed.
+jax takes part in a process of its own, which test_tensor_jax.py starts: it has threads, and other tests fork.
 """
 
 import gc
-import importlib.util
 import itertools
+import os
 import sys
 import weakref
 from ctypes import byref, c_void_p
@@ -21,7 +21,7 @@ from bowstring_ctypes import UNSUPPORTED, BowstringError, lib, out
 from raw import At, Node, Raw
 from tensors import ALLOW_COPY, DROP_READ_ONLY, LEGACY_NAME, LEGACY_USED, NAME, READ_ONLY, USED, Producer
 
-HAS_JAX = importlib.util.find_spec("jax") is not None
+HAS_JAX = os.environ.get("BOWSTRING_TESTS_WITH") == "jax"
 
 
 def jax_numpy():

@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 use crate::{
     Result, abi, bench, c_programs, cargo_checks, demo, docs, elf, exports, header, headers, layers,
 };
-use crate::{cuda_sim, moved_prefix, packaging, python, static_archive};
+use crate::{cuda_sim, moved_prefix, mutants, packaging, python, static_archive};
 
 /// A named part of the tests.
 struct Part {
@@ -19,13 +19,18 @@ struct Part {
     run: fn(&mut Context) -> Result<Tally>,
 }
 
-const PARTS: [Part; 23] = [
+const PARTS: [Part; 24] = [
     Part { name: "fmt", about: "the Rust code's format", run: cargo_checks::fmt },
     Part { name: "clippy", about: "lints, warnings denied", run: cargo_checks::clippy },
     Part {
         name: "layers",
         about: "the order of the core's folders",
         run: |context| layers::check(&context.workspace),
+    },
+    Part {
+        name: "waits",
+        about: "every wait of the device code has a name",
+        run: |context| mutants::check_registry(&context.workspace),
     },
     Part { name: "rust", about: "all Rust tests; the boundary's again, optimised", run: cargo_checks::tests },
     Part {
