@@ -327,7 +327,7 @@ static void test_null_buffers(void) {
   CHECK_PTR(out, NULL);
   out = (BowstringBuffer *)8;
   CHECK_FAILS(bowstring_buffer_allocate((BowstringDevice){ARROW_DEVICE_CUDA, 0}, 8, NULL, &out, &data, &report),
-              BOWSTRING_UNSUPPORTED);
+              BOWSTRING_DEVICE_UNAVAILABLE);
   CHECK_PTR(out, NULL);
   CHECK_PTR(bowstring_buffer_retain(NULL), NULL);
   bowstring_buffer_release(NULL);

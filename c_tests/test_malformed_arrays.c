@@ -333,7 +333,7 @@ static void check_accepted(const struct array_case *given, BowstringArray *array
     if (strcmp(given->sample, "null") == 0) CHECK_INT(nulls, node.length);
   } else {
     CHECK_INT(nulls, -1);
-    CHECK(status == BOWSTRING_UNSUPPORTED || status == BOWSTRING_SYNC_REQUIRED);
+    CHECK(status == BOWSTRING_DEVICE_UNAVAILABLE || status == BOWSTRING_SYNC_REQUIRED);
   }
 }
 

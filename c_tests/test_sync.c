@@ -10,10 +10,10 @@ static const BowstringSync host = {BOWSTRING_SYNC_HOST, 0, NULL}, library = {BOW
 static const BowstringSync unknown = {7, 0, NULL};
 static const BowstringSync *const modes[] = {NULL, &none, &queue, &host, &library, &unknown};
 
-/* What a call that would read answers; NULL and NONE do not wait. */
+/* What a call that would read answers without a driver; NULL and NONE do not wait. */
 static BowstringStatus answer(int mode, int has_event) {
   if (modes[mode] == &unknown) return BOWSTRING_INVALID_ARGUMENT;
-  return has_event && mode < 2 ? BOWSTRING_SYNC_REQUIRED : BOWSTRING_UNSUPPORTED;
+  return has_event && mode < 2 ? BOWSTRING_SYNC_REQUIRED : BOWSTRING_DEVICE_UNAVAILABLE;
 }
 
 static BowstringArray *on_device(int is_foreign, void **event_cell) {

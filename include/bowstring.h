@@ -1046,7 +1046,8 @@ const struct BowstringType *bowstring_array_type(const struct BowstringArray *ar
 /// Errors: INVALID_ARGUMENT for NULL or unknown arguments or a queue of another device; INVALID_DATA with rule and path for
 /// numbers that cannot be; SYNC_REQUIRED for a pending event with mode NONE; UNSUPPORTED for a device without a backend, or a queue
 /// that is being captured; DEVICE_UNAVAILABLE without a driver or device; DEVICE_ERROR with the driver's number as native_code;
-/// CANCELLED when `progress` says so; OUT_OF_MEMORY of either side. On failure what was made is freed. Any thread may call it.
+/// CANCELLED when `progress` says so; CALLBACK_ERROR for memory of the caller's allocator that is not aligned; OUT_OF_MEMORY of
+/// either side. On failure what was made is freed. Any thread may call it.
 /// Source: Arrow C Device interface, "ArrowDeviceArray".
 BOWSTRING_API
 BowstringStatus bowstring_array_to_device(const struct BowstringArray *array,

@@ -262,6 +262,18 @@ def test_memory_goes_back_behind_the_copy():
         FULL.give_back(at)
 
 
+def test_memory_that_is_not_aligned():
+    block, back = ctypes.create_string_buffer(1 << 12), []
+    start = (ctypes.addressof(block) + 63) & ~63
+    how = options(
+        allocate=bs.ALLOCATE(lambda *_: start + 8), deallocate=bs.DEALLOCATE(lambda _, data, size, __: back.append(data))
+    )
+    source = imported()
+    error = refused(bs.CALLBACK_ERROR, "array_to_device", source, Device(1, -1), byref(how), byref(c_void_p()), None)
+    assert "64" in error.message and back == [start + 8]
+    support.release(source)
+
+
 def test_the_callers_allocator_has_no_more():
     source = imported()
     for n in range(4):

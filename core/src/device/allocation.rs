@@ -80,12 +80,21 @@ impl Allocation {
             unsafe { std::alloc::dealloc(memory.as_ptr(), layout) };
         })?;
         let block: NonNull<Block> = memory.cast();
+        let is_callers = allocator.is_some();
         let (allocator, event) = (allocator.copied(), None);
         // SAFETY: the memory was just allocated for one block.
         unsafe {
             block.write(Block { backend, device, queue: own_queue, data, size, allocator, event, layout });
         }
-        Ok(Self(block))
+        let made = Self(block);
+        if data.addr().get() % ALIGNMENT == 0 {
+            return Ok(made);
+        }
+        // It goes back where it came from.
+        drop(made);
+        let status = if is_callers { Status::CallbackError } else { Status::DeviceError };
+        let message = format_args!("expected memory aligned to {ALIGNMENT} bytes, found it at {data:p}");
+        Err(report.fail(status, message))
     }
 
     /// Start of the memory.

@@ -93,5 +93,12 @@ pub unsafe fn register(
 
 /// The number of devices of a type, or why there are none.
 pub fn probe(device_type: ArrowDeviceType, report: &mut Report<'_>) -> Result<i64> {
-    backend_of(Device { r#type: device_type, id: 0 }, report)?.count(device_type, report)
+    match backend_of(Device { r#type: device_type, id: 0 }, report)?.count(device_type, report)? {
+        0 => {
+            let name = device_name(device_type);
+            let message = format_args!("expected a device of type {device_type} ({name}), found none");
+            Err(report.fail(Status::DeviceUnavailable, message))
+        }
+        count => Ok(count),
+    }
 }
