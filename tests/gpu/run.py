@@ -59,7 +59,7 @@ def environment():
     variables = {
         **os.environ,
         "BOWSTRING_LIBRARY": str(library()),
-        "PYTHONPATH": os.pathsep.join([str(HERE / "python"), str(HERE)]),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE / "python"), str(HERE), os.environ.get("PYTHONPATH")])),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
     }

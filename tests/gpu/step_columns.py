@@ -5,6 +5,9 @@ from ctypes import byref, c_size_t
 
 import gpu
 
+# The simulated driver is slow, and a mistake in the step shows with fewer.
+FEW = gpu.IS_SIMULATED
+
 
 def cpu():
     import columns
@@ -38,11 +41,11 @@ def devices():
     ways = [everywhere, everywhere[::-1], [one for one in everywhere for _ in range(2)], [everywhere[-1], everywhere[0], CPU, everywhere[0]]]
     total = 0
     for way in ways:
-        total += columns.around_all(way)
+        total += columns.around_all(way, few=FEW)
     gpu.figure("types of memory", ", ".join(map(str, kinds)))
     gpu.figure("windows", total)
     finish(driver, everywhere)
-    assert total > 600
+    assert total > (300 if FEW else 1000)
 
 
 def pyarrow():
@@ -99,12 +102,12 @@ def peers():
             found = {driver.placed(address)[2] for address, _, role in columns.buffers(array) if role != 7}
             assert found <= {device.id}, (found, device.id)
 
-    total = columns.around_all([here, there, here, there, there], check)
+    total = columns.around_all([here, there, here, there, there], check, FEW)
     managed = [Device(CUDA_MANAGED, 0), Device(CUDA_MANAGED, 1)]
-    total += columns.around_all([there, managed[0], here, managed[1]], check)
+    total += columns.around_all([there, managed[0], here, managed[1]], check, FEW)
     gpu.figure("windows", total)
     finish(driver, [here, there, *managed])
-    assert total > 300
+    assert total > (150 if FEW else 500)
 
 
 if __name__ == "__main__":

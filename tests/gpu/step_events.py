@@ -44,7 +44,8 @@ def _order(driver, in_earnest):
     from device_arrays import address_of, event_of, sync, to_device
 
     here, timed = Device(2, 0), Timed()
-    producer, waiting, tensor_queue, record_queue, control, sizes_queue = (driver.stream() for _ in range(6))
+    # One each, so that no wait hides that another one is missing.
+    producer, waiting, copying, tensor_queue, record_queue, control = (driver.stream() for _ in range(6))
     address = driver.allocate(SIZE)
     results = {name: driver.allocate(SIZE) for name in ("array_wait", "array_to_tensor", "without a wait")}
     driver.write(address, OLD)
@@ -78,7 +79,7 @@ def _order(driver, in_earnest):
     pending("array_to_device", event)
     pending("array_to_device, its own event", event_of(copy))
 
-    queued = timed("array_to_device on a queue", lambda: to_device(array, here, SYNC_QUEUE, waiting))
+    queued = timed("array_to_device on a queue", lambda: to_device(array, here, SYNC_QUEUE, copying))
     pending("array_to_device on a queue", event)
     pending("array_to_device on a queue, its own event", event_of(queued))
 
@@ -110,6 +111,10 @@ def _order(driver, in_earnest):
         driver.forget_faults()
 
     if in_earnest:
+        # What waits for nothing would be done by now.
+        time.sleep(WAITED)
+        for name, one in (("array_to_device", copy), ("array_to_device on a queue", queued), ("array_record", again)):
+            assert not driver.is_done(event_of(one)), f"{name}: its event is done, and the kernel still runs"
         pending("everything", event)
         gate.open()
     call("array_wait", array, sync(SYNC_HOST))
