@@ -14,7 +14,7 @@ def cupy():
     try:
         cupy.zeros(1)
     except Exception as error:  # noqa: BLE001
-        raise SystemExit(f"cupy is there and does not work: {type(error).__name__}: {error}") from error
+        gpu.skip(f"cupy {cupy.__version__} does not work here: {type(error).__name__}: {error}".splitlines()[0])
     return cupy
 
 
@@ -28,5 +28,8 @@ def torch():
     gpu.Driver(current=False)
     if not torch.cuda.is_available():
         gpu.skip(f"torch {torch.__version__} finds no CUDA")
-    torch.zeros(1, device="cuda")
+    try:
+        torch.zeros(1, device="cuda")
+    except Exception as error:  # noqa: BLE001
+        gpu.skip(f"torch {torch.__version__} does not work here: {type(error).__name__}: {error}".splitlines()[0])
     return torch

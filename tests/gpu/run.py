@@ -78,12 +78,6 @@ def run_step(name, kind, words, limit):
     """Runs a step to its end; its state, why, its figures, and what it printed."""
     program = HERE / ("bin" if not words[0].endswith(".py") else "") / words[0]
     command = [str(program), *words[1:]]
-    if not os.access(program, os.X_OK):
-        # The folder may have been carried by something that forgets.
-        try:
-            program.chmod(0o755)
-        except OSError:
-            pass
     variables = environment()
     if words[0].endswith(".py"):
         command = [sys.executable, "-B", *command]
@@ -135,6 +129,16 @@ def output(*command):
         return subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+def make_runnable():
+    """The folder may have been carried by something that forgets what can be run."""
+    for program in (HERE / "bin").glob("*"):
+        if not os.access(program, os.X_OK):
+            try:
+                program.chmod(0o755)
+            except OSError as error:
+                print(f"{program} cannot be made runnable: {error}")
 
 
 def package_versions():
@@ -220,6 +224,7 @@ def main(words):
         print(f"there is no step {', '.join(sorted(unknown))}")
         return 1
     started, about, results = time.monotonic(), machine(), []
+    make_runnable()
     for name, kind, command, limit, what in STEPS:
         if words and name not in words:
             continue
