@@ -99,7 +99,7 @@ def launch(cuda, graph, stream):
 def torch():
     import packages
 
-    torch, cuda = packages.torch(), gpu.Driver()
+    torch = packages.torch()
     from device_arrays import CPU, array_of, release, to_device
 
     x = torch.zeros(N, dtype=torch.int64, device="cuda")
@@ -128,7 +128,7 @@ def torch():
 def cupy():
     import packages
 
-    cupy, cuda = packages.cupy(), gpu.Driver()
+    cupy = packages.cupy()
     from device_arrays import CPU, array_of, release, to_device
 
     x = cupy.zeros(N, dtype=cupy.int64)
