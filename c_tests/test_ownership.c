@@ -237,7 +237,10 @@ static void check_refused(int mode, int damage) {
     case 6: nodes[7].length = 1000; break;
     case 7: parts.buffers[15].size_bytes = 0; break;
     case 8: parts.placement.device.type = 5, expected = BOWSTRING_INVALID_ARGUMENT; break;
-    case 9: parts.placement.record_on.mode = BOWSTRING_SYNC_QUEUE, expected = BOWSTRING_DEVICE_UNAVAILABLE; break;
+    case 9:
+      parts.placement.record_on.mode = BOWSTRING_SYNC_QUEUE;
+      expected = parts.placement.event ? BOWSTRING_INVALID_ARGUMENT : BOWSTRING_DEVICE_UNAVAILABLE;
+      break;
     case 10: parts.placement.struct_size = 8, expected = BOWSTRING_INVALID_ARGUMENT; break;
     case 11: parts.buffers[2].data = NULL; break;
     default: nodes[0].null_count = 2; break;

@@ -70,8 +70,14 @@ static void test_array(int is_foreign, int has_event) {
     CHECK_FAILS(bowstring_array_null_count(array, modes[mode], &nulls, &report), expected);
     CHECK_INT(nulls, -1);
     part = (BowstringArray *)8;
-    CHECK_FAILS(bowstring_array_resolve_sizes(array, modes[mode], &part, &report), expected);
-    CHECK_PTR(part, NULL);
+    if (!is_foreign && !has_event && expected == BOWSTRING_DEVICE_UNAVAILABLE) {
+      /* Its maker said how large everything is, so nothing is read. */
+      CHECK_OK(bowstring_array_resolve_sizes(array, modes[mode], &part, &report));
+      bowstring_array_release(part);
+    } else {
+      CHECK_FAILS(bowstring_array_resolve_sizes(array, modes[mode], &part, &report), expected);
+      CHECK_PTR(part, NULL);
+    }
     memset(&out, 0xAA, sizeof out);
     CHECK_FAILS(bowstring_array_export_host(array, modes[mode], &out, NULL, &report), expected);
     CHECK(out.release == NULL);

@@ -3,21 +3,18 @@
 A process that imports this module has loaded the simulated driver, before the library could look for another one.
 """
 
-import ctypes
 import threading
 import time
 from contextlib import contextmanager
-from ctypes import POINTER, byref, c_bool, c_uint64, c_void_p
+from ctypes import byref, c_uint64, c_void_p
 
 import cuda_sim
 
 sim = cuda_sim.Sim()
 
-import bowstring_ctypes as bs  # noqa: E402: the driver comes first
-from bowstring_ctypes import Device, OwnedBuffer, Placement, Sync, TransferOptions, call, lib, out  # noqa: E402
-
-CUDA, CUDA_HOST, CUDA_MANAGED = 2, 3, 13
-CPU = Device(1, -1)
+from device_arrays import (  # noqa: E402, F401: the driver comes first
+    CPU, CUDA, CUDA_HOST, CUDA_MANAGED, Owner, address_of, array_of, event_of, int64_type, release, sync, to_device,
+)
 
 
 def driver(function, *arguments):
@@ -117,71 +114,3 @@ def let_go_later(on, seconds=0.1):
 def no_faults():
     """Nothing was done that the real driver would punish some day."""
     assert sim.faults() == []
-
-
-class Owner:
-    """An owner that remembers being let go."""
-
-    def __init__(self, then=None):
-        self.count = 0
-
-        def let_go(_):
-            self.count += 1
-            if then:
-                then()
-
-        self.callback = bs.RELEASE(let_go)
-
-    @property
-    def release(self):
-        return ctypes.cast(self.callback, c_void_p).value
-
-
-def int64_type():
-    return out("type_parse", b"int64")
-
-
-def array_of(address, length, device=Device(CUDA, 0), event=None, owner=None):
-    """int64 values that are somewhere, as an array under an event that somebody else keeps."""
-    kind = int64_type()
-    nodes = (bs.Node * 1)(bs.Node(length, 0, 0, 2))
-    buffers = (OwnedBuffer * 2)(OwnedBuffer(), OwnedBuffer(address, length * 8))
-    placement = Placement(device=device, event=event)
-    if owner:
-        placement.owner, placement.release_owner = 1, owner.callback
-    raw = bs.ArrowDeviceArray()
-    call("device_array_from_buffers", kind, nodes, 1, buffers, 2, byref(placement), byref(raw))
-    array = out("array_import_typed", byref(raw), kind)
-    lib.bowstring_type_release(kind)
-    return array
-
-
-def address_of(array, buffer=1):
-    """Where a buffer of an array is."""
-    info = bs.BufferInfo()
-    call("array_buffer_info", array, buffer, byref(info))
-    return info.data
-
-
-def event_of(array):
-    """The driver's event of an array, or nothing."""
-    event = c_void_p()
-    call("array_device", array, None, byref(event))
-    return ctypes.cast(event, POINTER(c_void_p))[0] if event.value else None
-
-
-def to_device(array, device, mode=bs.SYNC_NONE, queue=None, flags=0, **options):
-    """A copy of an array on a device."""
-    asked = TransferOptions(sync=Sync(mode, 0, queue), flags=flags, **options)
-    copy, shared = c_void_p(), c_bool()
-    call("array_to_device", array, device, byref(asked), byref(copy), byref(shared))
-    return copy
-
-
-def sync(mode, queue=None):
-    return byref(Sync(mode, 0, queue))
-
-
-def release(*arrays):
-    for array in arrays:
-        lib.bowstring_array_release(array)

@@ -2,7 +2,7 @@
 
 import ctypes
 import struct
-from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p, py_object
+from ctypes import CFUNCTYPE, POINTER, byref, c_int64, c_uint32, c_void_p
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,44 +11,15 @@ import pyarrow as pa
 import bowstring_ctypes as bs
 import support
 from bowstring_ctypes import DataType, call, lib, out
+from dlpack import (  # noqa: F401: tests find all of it here
+    LEGACY_NAME, LEGACY_USED, NAME, USED, USED_NAMES, DLDevice, DLTensor, Legacy, Versioned, capsule, dropped, name_of, pointer_in,
+    rename, taken,
+)
 from raw import At, Raw
 
 PHYSICAL, VALUES_ONLY, ALLOW_COPY, DROP_READ_ONLY = 1, 2, 4, 8
 READ_ONLY, IS_COPIED = 1, 2
 INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL = 0, 1, 2, 4, 5, 6
-NAME, USED = b"dltensor_versioned", b"used_dltensor_versioned"
-LEGACY_NAME, LEGACY_USED = b"dltensor", b"used_dltensor"
-
-
-class DLDevice(ctypes.Structure):
-    _fields_ = [("type", c_int32), ("id", c_int32)]
-
-
-class DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", c_void_p),
-        ("device", DLDevice),
-        ("ndim", c_int32),
-        ("dtype", DataType),
-        ("shape", POINTER(c_int64)),
-        ("strides", POINTER(c_int64)),
-        ("byte_offset", c_uint64),
-    ]
-
-
-class Versioned(ctypes.Structure):
-    _fields_ = [
-        ("major", c_uint32),
-        ("minor", c_uint32),
-        ("manager_ctx", c_void_p),
-        ("deleter", c_void_p),
-        ("flags", c_uint64),
-        ("dl_tensor", DLTensor),
-    ]
-
-
-class Legacy(ctypes.Structure):
-    _fields_ = [("dl_tensor", DLTensor), ("manager_ctx", c_void_p), ("deleter", c_void_p)]
 
 
 def options(flags=0, mode=bs.SYNC_NONE):
@@ -228,43 +199,6 @@ class Made(Raw):
         let_go(self.cell)
 
 
-# ---- capsules ----
-
-_DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
-_new = ctypes.PYFUNCTYPE(py_object, c_void_p, c_char_p, _DESTRUCTOR)(("PyCapsule_New", ctypes.pythonapi))
-_name = ctypes.PYFUNCTYPE(c_char_p, py_object)(("PyCapsule_GetName", ctypes.pythonapi))
-_rename = ctypes.PYFUNCTYPE(c_int32, py_object, c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
-_pointer = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-# Plain addresses, because a capsule that is being destroyed may not be referred to.
-_dying_name = ctypes.PYFUNCTYPE(c_char_p, c_void_p)(("PyCapsule_GetName", ctypes.pythonapi))
-_dying_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-
-dropped = []
-
-
-def _destroy(capsule):
-    """What nobody took is let go."""
-    name = _dying_name(capsule)
-    if name in (NAME, LEGACY_NAME):
-        dropped.append(name)
-        let_go = lib.bowstring_tensor_release if name == NAME else lib.bowstring_legacy_tensor_release
-        let_go(_dying_pointer(capsule, name))
-
-
-_on_destroy = _DESTRUCTOR(_destroy)
-USED_NAMES = {NAME: USED, LEGACY_NAME: LEGACY_USED}
-
-
-def capsule(address, name=NAME):
-    """A capsule that owns a tensor until a consumer renames it."""
-    return _new(address, name, _on_destroy)
-
-
-def name_of(made):
-    """A capsule's name."""
-    return _name(made)
-
-
 class Producer:
     """An object that hands out one tensor, as Python's array interface wants it."""
 
@@ -281,13 +215,6 @@ class Producer:
         return (1, 0)
 
 
-def taken(made, name=NAME):
-    """The tensor in a capsule, which is used up afterwards. Another name raises ValueError and leaves it alone."""
-    address = c_void_p(_pointer(made, name))
-    _rename(made, USED_NAMES[name])
-    return address
-
-
 def produced(data, **asked):
     """The versioned tensor that an object hands out."""
     return taken(data.__dlpack__(max_version=(1, 3), **asked))
@@ -295,13 +222,13 @@ def produced(data, **asked):
 
 def consumed(made, kind=None, flags=0, name=NAME):
     """An array handle of a capsule's tensor. A capsule whose tensor is refused keeps it and its name."""
-    cell = c_void_p(_pointer(made, name))
+    cell = c_void_p(pointer_in(made, name))
     if name == NAME:
         handle = array_of(cell, kind, flags)
-        _rename(made, USED)
+        rename(made, USED)
         return handle
     wrapped = out("tensor_from_legacy", byref(cell), None)
-    _rename(made, LEGACY_USED)
+    rename(made, LEGACY_USED)
     try:
         return array_of(wrapped, kind, flags)
     except bs.BowstringError:

@@ -116,6 +116,12 @@ impl Job {
         self
     }
 
+    /// Takes a variable from the program.
+    pub fn without(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
     /// Sets variables for the program.
     pub fn envs(mut self, variables: &[(&str, String)]) -> Self {
         self.command.envs(variables.iter().map(|(name, value)| (name, value)));

@@ -21,6 +21,7 @@ mod elf;
 mod expected_skips;
 mod exports;
 mod fuzz;
+mod gpu_bundle;
 mod header;
 mod headers;
 mod interop;
@@ -63,6 +64,7 @@ cargo xtask COMMAND
   mutants                     the device code without each of its waits in turn, on the simulated driver
   fuzz [TARGET] [--minutes N] the fuzzer with AddressSanitizer, 10 minutes a target
   cuda-sim                    build the simulated CUDA driver's variants, and tell where they are
+  gpu-bundle [--check]        the folder that a machine with a GPU runs, target/gpu-bundle; --check runs it here
   setup                       install the tools and packages that the tests need, below target/tools
   layers                      the order of the core's folders, and where unsafe stands
   header [--write]            the public header against the source, and its comments
@@ -101,6 +103,8 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ["bench", "--gate"] => bench::show_gate(workspace),
         ["fuzz", rest @ ..] => fuzz::run(&workspace, rest),
         ["setup"] => tools::Tools::set_up(&workspace).map(|_| true),
+        ["gpu-bundle"] => gpu_bundle::run(workspace, false),
+        ["gpu-bundle", "--check"] => gpu_bundle::run(workspace, true),
         ["cuda-sim"] => cuda_sim::show(&workspace),
         ["layers"] => only(&workspace, "layers"),
         ["header"] => only(&workspace, "header"),

@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 use crate::{
     Result, abi, bench, c_programs, cargo_checks, demo, docs, elf, exports, header, headers, layers,
 };
-use crate::{cuda_sim, moved_prefix, mutants, packaging, python, static_archive};
+use crate::{cuda_sim, gpu_bundle, moved_prefix, mutants, packaging, python, static_archive};
 
 /// A named part of the tests.
 struct Part {
@@ -19,7 +19,7 @@ struct Part {
     run: fn(&mut Context) -> Result<Tally>,
 }
 
-const PARTS: [Part; 24] = [
+const PARTS: [Part; 26] = [
     Part { name: "fmt", about: "the Rust code's format", run: cargo_checks::fmt },
     Part { name: "clippy", about: "lints, warnings denied", run: cargo_checks::clippy },
     Part {
@@ -59,6 +59,7 @@ const PARTS: [Part; 24] = [
     Part { name: "c-valgrind", about: "the C tests under valgrind", run: c_programs::valgrind },
     Part { name: "cuda-sim", about: "the simulated CUDA driver's self-test", run: cuda_sim::check },
     Part { name: "python", about: "the Python tests", run: python::check },
+    Part { name: "gpu-bundle", about: "the bundle for a GPU, where there is none", run: gpu_bundle::check },
     Part { name: "examples", about: "the example programs", run: c_programs::examples },
     Part { name: "demo", about: "the demonstration", run: demo::check },
     Part { name: "bench", about: "instructions and allocations against nanoarrow", run: bench::gate },
