@@ -49,7 +49,8 @@ pub unsafe extern "C" fn bowstring_array_export(
 /// Ownership: as bowstring_array_export.
 /// Errors: as bowstring_array_export; SYNC_REQUIRED when an event is pending and the mode is NONE; UNSUPPORTED when the
 /// CPU cannot read the buffers where they are; DEVICE_UNAVAILABLE, DEVICE_ERROR. Pinned memory, and managed memory where the
-/// device allows concurrent access, go out after the wait as CPU memory. Any thread may call it; any thread may release what it wrote.
+/// device allows concurrent access, go out after the wait as CPU memory; INVALID_DATA with rule D9 when the driver says that it is
+/// not what the producer said. Any thread may call it; any thread may release what it wrote.
 /// Source: Arrow C Data interface, "ArrowArray".
 ///
 /// # Safety

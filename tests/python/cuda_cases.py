@@ -521,6 +521,18 @@ def shared_memory():
             shares += same_address
             cuda.release(there, again, back)
         break
+    # A producer that names the wrong device is found out before the CPU reads.
+    wrong = cuda.array_of(cuda.allocate(800), 100, Device(CUDA_HOST, 0))
+    for function in (
+        lambda: cuda.to_device(wrong, CPU, SYNC_HOST, flags=bs.MAY_SHARE),
+        lambda: call("array_export_host", wrong, cuda.sync(SYNC_HOST), byref(bs.ArrowArray()), None),
+    ):
+        try:
+            function()
+            raise AssertionError("device memory was handed to the CPU")
+        except BowstringError as error:
+            assert (error.status, error.rule) == (bs.INVALID_DATA, "D9"), error
+    cuda.release(wrong)
     cuda.release(host)
     collect()
     cuda.no_faults()

@@ -19,7 +19,7 @@ struct Part {
     run: fn(&mut Context) -> Result<Tally>,
 }
 
-const PARTS: [Part; 26] = [
+const PARTS: [Part; 25] = [
     Part { name: "fmt", about: "the Rust code's format", run: cargo_checks::fmt },
     Part { name: "clippy", about: "lints, warnings denied", run: cargo_checks::clippy },
     Part {

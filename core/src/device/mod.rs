@@ -25,7 +25,9 @@ pub(crate) use sync::require_copies;
 pub use sync::{Sync, SyncMode, require_readable};
 pub(crate) use waits::Wait;
 pub use work::hold_until;
-pub(crate) use work::{Part, Work, check_address, check_sync, is_on, make_accessible, read_parts};
+pub(crate) use work::{
+    Part, Work, check_address, check_sync, is_on, is_reachable, make_accessible, read_parts,
+};
 
 use crate::abi::{DEVICE_CPU, Device};
 

@@ -246,6 +246,18 @@ pub(crate) fn check_address(
     Ok(found.filter(|found| *found != device))
 }
 
+/// Whether the CPU may use memory that is said to be on `device`, whose memory it may use: what is somewhere else it may not.
+pub(crate) fn is_reachable(
+    device: Device,
+    data: *const c_void,
+    report: &mut Report<'_>,
+) -> Result<Option<Device>> {
+    let Some(found) = check_address(device, data, report)? else { return Ok(None) };
+    let may_use =
+        found.r#type == DEVICE_CPU || backend_of(found, report)?.is_host_accessible(found, report)?;
+    Ok((!may_use).then_some(found))
+}
+
 /// Whether the CPU may read memory at `place` without a copy, after waiting for its event as `sync` says.
 ///
 /// This waits: afterwards the memory may be read.

@@ -140,12 +140,6 @@ pub(crate) fn fetch_owned(
     unsafe { read_parts(Place { device, event: Event::NONE }, sync, part.into_iter(), report) }
 }
 
-/// The same memory, said to be at another place.
-pub(crate) fn buffer_at(buffer: &Buffer, place: Place, report: &mut Report<'_>) -> Result<Buffer> {
-    let whole = buffer.clone();
-    Buffer::try_new(buffer.data(), buffer.size(), place, report, || whole.into_reference())
-}
-
 /// Copies `n` bytes of a buffer from `offset` on into CPU memory of that size, and waits until they are there.
 pub(crate) fn fetch_buffer(
     buffer: &Buffer,

@@ -21,7 +21,7 @@ mod survey;
 mod window;
 mod writer;
 
-pub(crate) use buffers::{allocate_on, buffer_at, copy_buffer, fetch_buffer, fetch_owned, upload};
+pub(crate) use buffers::{allocate_on, copy_buffer, fetch_buffer, fetch_owned, upload};
 pub(crate) use copies::{Copied, Copies};
 pub use export::ExportedArray;
 pub(crate) use extent::{Need, need};
@@ -30,6 +30,7 @@ pub use import::{Import, import};
 pub(crate) use imported::Node;
 pub use imported::Tree;
 pub use pass::PassOn;
+pub(crate) use placed::buffer_at;
 pub use placement::Placement;
 pub use release::{release_array_struct, release_schema_struct};
 pub use rules::Facts;
