@@ -57,7 +57,7 @@ pub fn libcudf(workspace: Workspace) -> Result<bool> {
             println!("{line}");
         }
     }
-    lines.iter().rev().take(2).rev().for_each(|line| println!("{line}"));
+    lines.iter().rev().take(4).rev().for_each(|line| println!("{line}"));
     println!("each case is in {}", context.log.path().display());
     Ok(finished.status.success())
 }

@@ -7,7 +7,6 @@
 #include <cudf/interop.hpp>
 #include <cudf/table/table.hpp>
 #include <cudf/table/table_view.hpp>
-#include <rmm/mr/callback_memory_resource.hpp>
 
 #include <cstdlib>
 #include <exception>
@@ -53,6 +52,11 @@ void place(const Case& test, Consumer consumer, ArrowDeviceArray& array) {
   if (test.released) array.array.release = nullptr;
 }
 
+rmm::mr::callback_memory_resource host_memory() {
+  return {[](std::size_t n, cuda::stream_ref, void*) { return std::aligned_alloc(256, (n + 255) / 256 * 256); },
+          [](void* start, std::size_t, cuda::stream_ref, void*) { std::free(start); }};
+}
+
 std::string Seen::line() const {
   switch (outcome) {
     case Outcome::refused: return "refused \"" + text + "\"";
@@ -63,8 +67,6 @@ std::string Seen::line() const {
   }
   return "?";
 }
-
-namespace {
 
 // The message without the paths of the build.
 Seen thrown(std::string text) {
@@ -77,6 +79,8 @@ Seen thrown(std::string text) {
   if (slash != std::string::npos) text.erase(0, slash + 1);
   return {Outcome::refused, text};
 }
+
+namespace {
 
 // A reader of ours that stumbles over a view must not pass for a refusal of libcudf's.
 Seen look(const Exported& given, const Node& node, const Case& test, const std::vector<cudf::column_view>& columns,
@@ -97,12 +101,6 @@ Seen look(const Exported& given, const Node& node, const Case& test, cudf::colum
 
 Seen look(const Exported& given, const Node& node, const Case& test, cudf::table_view table) {
   return look(given, node, test, {table.begin(), table.end()}, table.num_rows(), true);
-}
-
-// No device memory without a driver: the host's has to do.
-rmm::mr::callback_memory_resource host_memory() {
-  return {[](std::size_t n, cuda::stream_ref, void*) { return std::aligned_alloc(256, (n + 255) / 256 * 256); },
-          [](void* start, std::size_t, cuda::stream_ref, void*) { std::free(start); }};
 }
 
 Seen consume(const Case& test, Consumer consumer) {

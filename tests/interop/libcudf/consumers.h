@@ -3,6 +3,8 @@
 
 #include "nodes.h"
 
+#include <rmm/mr/callback_memory_resource.hpp>
+
 #include <string>
 
 enum class Consumer { device_column, device_table, host_column, host_table, owning_column, owning_table };
@@ -33,6 +35,9 @@ struct Case {
 Node given_to(const Case& test, Consumer consumer);
 void place(const Case& test, Consumer consumer, ArrowDeviceArray& array);
 
+// No device memory without a driver: the host's has to do.
+rmm::mr::callback_memory_resource host_memory();
+
 enum class Outcome {
   refused,    // an exception of libcudf's own
   needs_gpu,  // past the checks: the CUDA runtime was called
@@ -46,6 +51,9 @@ struct Seen {
   std::string text;
   std::string line() const;
 };
+
+// What an exception that came out of libcudf says.
+Seen thrown(std::string text);
 
 // What each consumer makes of the case, in the order of all_consumers.
 std::vector<Seen> run(const Case& test);

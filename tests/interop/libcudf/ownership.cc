@@ -1,12 +1,9 @@
 #include "ownership.h"
 
 #include "consumers.h"
+#include "process.h"
 
 #include <cudf/interop.hpp>
-
-#include <functional>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace {
 
@@ -62,24 +59,6 @@ std::string child_moved_out() {
   out.array.release(&out.array);
   child.release(&child);
   return "released";
-}
-
-std::string in_a_child(std::string (*work)()) {
-  int ends[2];
-  if (pipe(ends) != 0) return "no pipe";
-  const pid_t child = fork();
-  if (child == 0) {
-    const std::string found = work();
-    _exit(write(ends[1], found.data(), found.size()) < 0);
-  }
-  close(ends[1]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  char text[256];
-  const ssize_t n = read(ends[0], text, sizeof text);
-  close(ends[0]);
-  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
-  return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "nothing";
 }
 
 }  // namespace

@@ -100,6 +100,22 @@ Predicted predict(const Case& test, Consumer consumer) {
   return out;
 }
 
+Predicted predict(const ArrowSchema& schema, const ArrowDeviceArray& array, Consumer consumer) {
+  Predicted out;
+  BowstringType* type = nullptr;
+  BowstringError error{};
+  if (bowstring_type_copy_from(&schema, &type, &error) != BOWSTRING_OK) {
+    out.broken = line(error);
+    return out;
+  }
+  const auto options = options_for(consumer, out.findings);
+  const auto status = bowstring_device_array_validate(&array, type, &options, &error);
+  const bool is_error = out.says("refuse") || out.says("crash") || out.says("read wrong values");
+  if (status != (is_error ? BOWSTRING_NOT_CONFORMING : BOWSTRING_OK)) out.contradiction = line(error);
+  bowstring_type_release(type);
+  return out;
+}
+
 Verdict compare(const Case& test, Consumer consumer, const Seen& seen, const Predicted& predicted) {
   if (!predicted.broken.empty()) return Verdict::breaks_a_rule;
   if (!predicted.contradiction.empty()) return Verdict::unexplained;

@@ -19,6 +19,9 @@ struct Predicted {
 
 Predicted predict(const Case& test, Consumer consumer);
 
+// The profile alone, of an array that says itself that it is where the consumer wants it.
+Predicted predict(const ArrowSchema& schema, const ArrowDeviceArray& array, Consumer consumer);
+
 enum class Verdict { as_predicted, breaks_a_rule, out_of_sight, unexplained };
 
 // Out of sight is what comes after the first call of CUDA in a consumer that copies.

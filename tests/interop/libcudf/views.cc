@@ -118,3 +118,45 @@ std::string difference(const Node& node, const std::vector<cudf::column_view>& c
   }
   return "";
 }
+
+namespace {
+
+std::string other_children(const cudf::column_view& view, const Node& sent, const std::string& path) {
+  if (view.num_children() != static_cast<cudf::size_type>(sent.children.size())) return path + "another number of children";
+  for (cudf::size_type i = 0; i < view.num_children(); i++)
+    if (auto where = other_memory(view.child(i), sent.children[static_cast<std::size_t>(i)], path + std::to_string(i) + ".");
+        !where.empty())
+      return where;
+  return "";
+}
+
+}  // namespace
+
+std::string other_memory(const cudf::column_view& view, const Node& sent, const std::string& path) {
+  const auto unlike = [&](const char* what, std::int64_t seen, std::int64_t meant) {
+    return path + what + " is " + std::to_string(seen) + ", was " + std::to_string(meant);
+  };
+  const auto is_at = [&](const void* seen, std::size_t buffer) { return seen == sent.buffers.at(buffer).start; };
+  if (view.size() != sent.length) return unlike("length", view.size(), sent.length);
+  if (view.type().id() == cudf::type_id::EMPTY) return "";
+  // An empty view of text or lists is made anew.
+  if (view.size() == 0) return "";
+  if (view.offset() != sent.offset) return unlike("offset", view.offset(), sent.offset);
+  if (view.null_count() != sent.null_count) return unlike("null count", view.null_count(), sent.null_count);
+  if (!is_at(view.null_mask(), 0)) return path + "the bitmap is at another address";
+  const std::string elsewhere = path + "the values are at another address";
+  switch (view.type().id()) {
+    case cudf::type_id::STRING:
+      return is_at(view.head<void>(), 2) && is_at(view.child(0).head<void>(), 1) ? "" : elsewhere;
+    case cudf::type_id::LIST:
+      if (!is_at(view.child(0).head<void>(), 1)) return elsewhere;
+      return other_memory(view.child(1), sent.children.at(0), path + "0.");
+    case cudf::type_id::STRUCT: return other_children(view, sent, path);
+    case cudf::type_id::DICTIONARY32: {
+      const auto indices = view.child(cudf::dictionary_column_view::indices_column_index);
+      if (!is_at(indices.head<void>(), 1)) return elsewhere;
+      return other_memory(view.child(cudf::dictionary_column_view::keys_column_index), sent.dictionary.at(0), path + "dict.");
+    }
+    default: return is_at(view.head<void>(), 1) ? "" : elsewhere;
+  }
+}

@@ -15,3 +15,6 @@ std::string description(const cudf::column_view& view, const Exported& given);
 // Without `read`, only how many rows there are and where they begin.
 std::string difference(const Node& node, const std::vector<cudf::column_view>& columns, std::int64_t rows, bool as_table,
                        bool read);
+
+// Where a view's memory, length, offset or null count is not what the structs said; empty where all is.
+std::string other_memory(const cudf::column_view& view, const Node& sent, const std::string& path = "");
