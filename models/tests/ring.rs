@@ -78,15 +78,15 @@ fn consume(ring: &Hand, n: usize, fails: bool) -> (usize, bool) {
 
 /// Runs a model in every order, with so many switches where nobody has to wait, and says in how many.
 fn every_order(name: &str, most_switches: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
-    static ORDERS: Count = Count::new(0);
-    let before = ORDERS.load(Ordering::Relaxed);
+    let orders = std::sync::Arc::new(Count::new(0));
+    let counted = orders.clone();
     let mut builder = Builder::new();
     builder.preemption_bound = most_switches;
     builder.check(move || {
-        ORDERS.fetch_add(1, Ordering::Relaxed);
+        counted.fetch_add(1, Ordering::Relaxed);
         model();
     });
-    let orders = ORDERS.load(Ordering::Relaxed) - before;
+    let orders = orders.load(Ordering::Relaxed);
     println!("{name}: {orders} orders");
     assert!(orders > 1);
 }
@@ -123,12 +123,21 @@ fn cancelled(n: usize, most: usize) {
     assert_eq!(alive.load(SeqCst), 0);
 }
 
-/// The consumer releases the stream after so many items: the producer leaves, and nothing stays.
+/// The consumer releases the stream after so many items: the producer leaves, and nothing stays. What was not opened had
+/// nothing to ask.
 fn released(n: usize, most: usize, after: usize, opened: bool) {
     let (ring, alive) = (ring(most), Arc::new(AtomicUsize::new(0)));
     let (own, counted) = (ring.clone(), alive.clone());
-    let producer = thread::spawn(move || produce(&own, n, false, most, &counted));
+    let source = Arc::new(AtomicUsize::new(0));
+    let from = source.clone();
+    let producer = thread::spawn(move || {
+        if own.wait_for_room() {
+            assert_eq!(from.load(SeqCst), 1);
+            produce(&own, n, false, most, &counted);
+        }
+    });
     if opened {
+        source.store(1, SeqCst);
         ring.open();
     }
     for number in 0..after {
