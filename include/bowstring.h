@@ -557,8 +557,8 @@ typedef struct BowstringValidateOptions {
     int (*on_finding)(void *ctx, int32_t severity, const struct BowstringError *finding);
 } BowstringValidateOptions;
 
-/// A producer of arrays. Its callbacks run one at a time, on whatever thread asks the stream, must not unwind, and return 0 or an
-/// error number of the system such as EIO.
+/// A producer of arrays. Its callbacks run one at a time, on whatever thread asks the stream or is ahead of who asks, must not
+/// unwind, and return 0 or an error number of the system such as EIO.
 typedef struct BowstringStreamCallbacks {
     /// Size of this struct in the caller's build.
     size_t struct_size;
@@ -1827,7 +1827,8 @@ BOWSTRING_API
 struct BowstringDevice bowstring_stream_device(const struct BowstringStream *stream);
 
 /// Ends the stream: the next call, and one that is running, say CANCELLED, and so do all after that. A producer that is
-/// running is not interrupted. A stream that has ended or failed stays as it is. NULL is fine.
+/// running is not interrupted; a call that waits for the thread of a bowstring_stream_to_device comes back at once. A stream that
+/// has ended or failed stays as it is. NULL is fine.
 ///
 /// Ownership: nothing changes hands; the stream still has to be released. Any thread may call it, also while another one asks
 /// the stream, but not while another one releases it or hands it over.
@@ -1836,8 +1837,9 @@ void bowstring_stream_cancel(struct BowstringStream *stream);
 
 /// Lets the stream go, and the producer with it. Arrays that it gave live on. NULL is fine.
 ///
-/// Ownership: the handle is gone afterwards; the producer's release runs now, on this thread. Any thread may call it, but not
-/// while another one uses the stream, and not from inside its producer.
+/// Ownership: the handle is gone afterwards; the producer's release runs now, on this thread, once the thread of a
+/// bowstring_stream_to_device has left the producer. Any thread may call it, but not while another one uses the stream, and not
+/// from inside its producer.
 BOWSTRING_API
 void bowstring_stream_release(struct BowstringStream *stream);
 
