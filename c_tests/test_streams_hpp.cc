@@ -122,6 +122,27 @@ void structs_and_layers() {
   CHECK(rest.length() == 1);
 }
 
+void copies_that_are_ahead() {
+  for (const std::uint32_t depth : {0u, 1u, 4u}) {
+    bowstring::transfer_options options;
+    options.depth = depth;
+    int given = 0;
+    auto stream = bowstring::stream::generate(bowstring::type::parse("int32"), [&]() -> bowstring::array {
+      if (given == 40) throw std::runtime_error("the tap is dry");
+      return array_of({given++});
+    });
+    BowstringStream* const raw = stream.get();
+    CHECK(stream.try_to_device({ARROW_DEVICE_HEXAGON, 0}, options).status() == BOWSTRING_UNSUPPORTED);
+    CHECK(stream.get() == raw && given == 0);
+    auto ahead = std::move(stream).to_device({ARROW_DEVICE_CPU, -1}, options);
+    CHECK(!stream && ahead);
+    for (int i = 0; i < 40; i++) CHECK(first_of(ahead.next()) == i);
+    const auto failed = ahead.try_next();
+    CHECK(!failed && failed.record().batch == 40);
+    CHECK(std::string_view(failed.record().message).find("the tap is dry") != std::string_view::npos);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -130,7 +151,8 @@ int main() {
   what_a_function_throws();
   what_is_refused_stays();
   structs_and_layers();
+  copies_that_are_ahead();
   const auto live = bowstring::live_counts();
   CHECK(live.streams == 0 && live.arrays == 0 && live.buffers == 0 && live.types == 0 && live.blocks == 0);
-  return check_end(36);
+  return check_end(170);
 }

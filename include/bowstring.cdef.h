@@ -698,3 +698,8 @@ BowstringStatus bowstring_stream_select(struct BowstringStream **stream,
                                         size_t n_columns,
                                         struct BowstringStream **out,
                                         struct BowstringError *error);
+BowstringStatus bowstring_stream_to_device(struct BowstringStream **stream,
+                                           struct BowstringDevice device,
+                                           const struct BowstringTransferOptions *options,
+                                           struct BowstringStream **out,
+                                           struct BowstringError *error);

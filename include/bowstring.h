@@ -336,9 +336,10 @@ typedef struct BowstringTransferOptions {
     /// for what the library did with it. It may come long after the call, from any thread.
     void (*deallocate)(void *ctx, void *data, int64_t size, void *queue);
     /// Is told how many batches and rows there were, and how many bytes of the current one; a number other than 0 cancels. NULL:
-    /// nobody is told. It runs on the thread that copies.
+    /// nobody is told. It runs on the thread that copies, which for a stream with a depth is one of the library's. A stream also
+    /// tells when a batch is done, with 0 bytes; rows are those of the batches before and of the current one.
     int (*progress)(void *ctx, int64_t batches, int64_t rows, int64_t bytes);
-    /// For streams: how many batches may be ahead. 0: none.
+    /// For bowstring_stream_to_device: how many batches may be copied before they are asked for. 0: none.
     uint32_t depth;
 } BowstringTransferOptions;
 
@@ -556,8 +557,8 @@ typedef struct BowstringValidateOptions {
     int (*on_finding)(void *ctx, int32_t severity, const struct BowstringError *finding);
 } BowstringValidateOptions;
 
-/// A producer of arrays. Its callbacks run one at a time, on whatever thread asks the stream, must not unwind, and return 0 or an
-/// error number of the system such as EIO.
+/// A producer of arrays. Its callbacks run one at a time, on whatever thread asks the stream or is ahead of who asks, must not
+/// unwind, and return 0 or an error number of the system such as EIO.
 typedef struct BowstringStreamCallbacks {
     /// Size of this struct in the caller's build.
     size_t struct_size;
@@ -1828,7 +1829,8 @@ BOWSTRING_API
 struct BowstringDevice bowstring_stream_device(const struct BowstringStream *stream);
 
 /// Ends the stream: the next call, and one that is running, say CANCELLED, and so do all after that. A producer that is
-/// running is not interrupted. A stream that has ended or failed stays as it is. NULL is fine.
+/// running is not interrupted; a call that waits for the thread of a bowstring_stream_to_device comes back at once. A stream that
+/// has ended or failed stays as it is. NULL is fine.
 ///
 /// Ownership: nothing changes hands; the stream still has to be released. Any thread may call it, also while another one asks
 /// the stream, but not while another one releases it or hands it over.
@@ -1837,8 +1839,9 @@ void bowstring_stream_cancel(struct BowstringStream *stream);
 
 /// Lets the stream go, and the producer with it. Arrays that it gave live on. NULL is fine.
 ///
-/// Ownership: the handle is gone afterwards; the producer's release runs now, on this thread. Any thread may call it, but not
-/// while another one uses the stream, and not from inside its producer.
+/// Ownership: the handle is gone afterwards; the producer's release runs now, on this thread, once the thread of a
+/// bowstring_stream_to_device has left the producer. Any thread may call it, but not while another one uses the stream, and not
+/// from inside its producer.
 BOWSTRING_API
 void bowstring_stream_release(struct BowstringStream *stream);
 
@@ -2010,6 +2013,37 @@ BowstringStatus bowstring_stream_select(struct BowstringStream **stream,
                                         size_t n_columns,
                                         struct BowstringStream **out,
                                         struct BowstringError *error);
+
+/// The stream with each of its arrays copied to a device as bowstring_array_to_device does, by the options.
+///
+/// With depth 0 the producer is asked, and its array copied, inside each call that asks `*out`. Else one thread of the library's does
+/// both from now on, in order, and up to `depth` arrays ahead of what was asked for: never more are held, the one that is being
+/// copied among them. The producer's get_next and the options' functions then run on that thread, which has no context of
+/// a driver current, takes no signals, and never enters the callback scope for get_next. An error is met behind the arrays
+/// that came before it.
+///
+/// Copies run on a queue of the library's. With QUEUE and depth 0 they run on that queue, inside the call that asks; with QUEUE
+/// and a depth, that queue waits for the copy inside the call that asks, so that what is enqueued there afterwards comes behind it.
+///
+/// bowstring_stream_cancel ends a call that waits for the thread. Releasing `*out` waits for the thread: for a producer that is
+/// inside get_next until it comes back. Whoever releases must hold no lock that the producer or an owner needs, such as an
+/// interpreter's. A process that forks has no such thread in the child, where the stream may not be used or released.
+///
+/// Ownership: on success the stream is taken, and `*stream` is NULL; the caller releases `*out`. On failure nothing happened. The
+/// options are copied; ctx, the functions and the sync's queue have to live as long as the stream, the allocator's until all of
+/// its memory went back.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, unknown options or devices, and with rule ST6 while another call
+/// on the stream is running; UNSUPPORTED for a device without a backend, or options that this version does not know;
+/// DEVICE_UNAVAILABLE without a driver or device; OUT_OF_MEMORY, with the system's number as native_code where no thread could be
+/// started. What `*out` says when it is asked is what bowstring_stream_next and bowstring_array_to_device say: SYNC_REQUIRED for an
+/// array with a pending event with mode NONE; CANCELLED when `progress` says so. Any thread may call it.
+/// Source: Arrow C Device interface, "ArrowDeviceArrayStream".
+BOWSTRING_API
+BowstringStatus bowstring_stream_to_device(struct BowstringStream **stream,
+                                           struct BowstringDevice device,
+                                           const struct BowstringTransferOptions *options,
+                                           struct BowstringStream **out,
+                                           struct BowstringError *error);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -5,10 +5,11 @@ use core::ptr::NonNull;
 
 use bowstring_core::abi::{ArrowDeviceArray, ArrowDeviceType, Device};
 use bowstring_core::device::{
-    self, Allocator, DeviceBackend, Sync, check_foreign, hold_until, normalise, pending,
+    self, Allocator, DeviceBackend, Sync, Teller, check_foreign, hold_until, normalise, pending,
 };
 use bowstring_core::error::{ErrorRecord, Report, Result, Status};
 use bowstring_core::memory::Owner;
+use bowstring_core::stream::StreamOptions;
 use bowstring_core::transfer::{Options, Progress};
 
 use crate::array::sync_or_none;
@@ -44,10 +45,11 @@ pub struct BowstringTransferOptions {
     pub deallocate:
         Option<unsafe extern "C" fn(ctx: *mut c_void, data: *mut c_void, size: i64, queue: *mut c_void)>,
     /// Is told how many batches and rows there were, and how many bytes of the current one; a number other than 0 cancels. NULL:
-    /// nobody is told. It runs on the thread that copies.
+    /// nobody is told. It runs on the thread that copies, which for a stream with a depth is one of the library's. A stream also
+    /// tells when a batch is done, with 0 bytes; rows are those of the batches before and of the current one.
     pub progress:
         Option<unsafe extern "C" fn(ctx: *mut c_void, batches: i64, rows: i64, bytes: i64) -> c_int>,
-    /// For streams: how many batches may be ahead. 0: none.
+    /// For bowstring_stream_to_device: how many batches may be copied before they are asked for. 0: none.
     pub depth: u32,
 }
 
@@ -61,14 +63,13 @@ unsafe impl sized::Sized for DeviceBackend {
     const NAME: &'static str = "BowstringDeviceBackend";
 }
 
-/// Calls `then` with the caller's options.
-pub(crate) unsafe fn with_options<T>(
+/// A caller's options, checked one by one, and the allocator in them. NULL is the defaults.
+unsafe fn checked_options(
     options: *const BowstringTransferOptions,
     report: &mut Report<'_>,
-    then: impl FnOnce(&Options<'_>, &mut Report<'_>) -> Result<T>,
-) -> Result<T> {
+) -> Result<(Option<BowstringTransferOptions>, Option<Allocator>)> {
     if options.is_null() {
-        return then(&Options::DEFAULT, report);
+        return Ok((None, None));
     }
     // SAFETY: as the caller promises.
     let raw = unsafe { read_input(options, report) }?;
@@ -87,6 +88,19 @@ pub(crate) unsafe fn with_options<T>(
             return Err(report.fail(Status::InvalidArgument, message));
         }
     };
+    Ok((Some(raw), allocator))
+}
+
+/// Calls `then` with the caller's options.
+pub(crate) unsafe fn with_options<T>(
+    options: *const BowstringTransferOptions,
+    report: &mut Report<'_>,
+    then: impl FnOnce(&Options<'_>, &mut Report<'_>) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: as the caller promises.
+    let (Some(raw), allocator) = (unsafe { checked_options(options, report) })? else {
+        return then(&Options::DEFAULT, report);
+    };
     let tell;
     let mut progress = None;
     if let Some(told) = raw.progress {
@@ -96,6 +110,27 @@ pub(crate) unsafe fn with_options<T>(
     }
     let may_share = raw.flags & BOWSTRING_TRANSFER_MAY_SHARE != 0;
     then(&Options { sync: raw.sync, may_share, allocator, progress }, report)
+}
+
+/// The caller's options for a stream, whose functions are called after this call as well.
+pub(crate) unsafe fn stream_options(
+    options: *const BowstringTransferOptions,
+    report: &mut Report<'_>,
+) -> Result<StreamOptions> {
+    // SAFETY: as the caller promises.
+    let (Some(raw), allocator) = (unsafe { checked_options(options, report) })? else {
+        return Ok(StreamOptions {
+            sync: Sync::NONE,
+            may_share: false,
+            allocator: None,
+            teller: None,
+            depth: 0,
+        });
+    };
+    // SAFETY: the caller says what the function does.
+    let teller = raw.progress.map(|progress| unsafe { Teller::new(raw.ctx, progress) });
+    let may_share = raw.flags & BOWSTRING_TRANSFER_MAY_SHARE != 0;
+    Ok(StreamOptions { sync: raw.sync, may_share, allocator, teller, depth: raw.depth })
 }
 
 /// Brings a device: from now on the library allocates on devices of this type, copies to and from them, and waits for their

@@ -285,6 +285,10 @@ fn wrapping(ty: *mut BowstringType) {
         each_wrapped("stream_validated", 2, ty, |from, out| {
             bowstring_stream_validated(from, null(), out, null_mut())
         });
+        let cpu = Device { r#type: 0, id: 0 };
+        each_wrapped("stream_to_device", 2, ty, |from, out| {
+            bowstring_stream_to_device(from, cpu, null(), out, null_mut())
+        });
         // A stream that ran out of memory has failed, and says so again.
         let made = each_allocation("stream_next of some columns", |fail_at| {
             let (mut from, mut narrow, mut out) = (stream(ty), null_mut(), core::ptr::dangling_mut());

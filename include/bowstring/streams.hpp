@@ -3,6 +3,7 @@
 #ifndef BOWSTRING_STREAMS_HPP
 #define BOWSTRING_STREAMS_HPP
 
+#include <bowstring/devices.hpp>
 #include <bowstring/validate.hpp>
 
 #include <cerrno>
@@ -180,6 +181,14 @@ class stream {
       return bowstring_stream_select(&raw_, columns.data(), columns.size(), out, e);
     });
   }
+  /// The stream with each array copied to a device: when it is asked for, or up to options.depth ahead by a thread of the
+  /// library's, on which the producer then runs, and for which letting the stream go waits. The options' functions and ctx
+  /// have to live as long as the stream.
+  result<stream> try_to_device(BowstringDevice device, const transfer_options& options = {}) {
+    return make([&](BowstringStream** out, BowstringError* e) {
+      return bowstring_stream_to_device(&raw_, device, &options, out, e);
+    });
+  }
   /// All arrays as one. The stream has failed when this fails.
   result<array> try_collect(const BowstringSync* sync = nullptr) {
     return detail::capture<array>([&](array& out, BowstringError* e) {
@@ -204,6 +213,9 @@ class stream {
   unique_host_stream to_host_stream(const BowstringSync* sync = nullptr) && { return try_export_host(sync).value(); }
   stream validated(const validate_options& options = {}) && { return try_validated(options).value(); }
   stream select(const std::vector<std::size_t>& columns) && { return try_select(columns).value(); }
+  stream to_device(BowstringDevice device, const transfer_options& options = {}) && {
+    return try_to_device(device, options).value();
+  }
   array collect(const BowstringSync* sync = nullptr) && { return try_collect(sync).value(); }
 
   /// Goes over the arrays once: for (const auto& batch : s). An increment asks for the next one, and throws what goes wrong.

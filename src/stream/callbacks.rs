@@ -15,8 +15,8 @@ use crate::pointer::{check, disjoint, type_of};
 use crate::schema::BowstringType;
 use crate::sized::{self, check_input};
 
-/// A producer of arrays. Its callbacks run one at a time, on whatever thread asks the stream, must not unwind, and return 0 or an
-/// error number of the system such as EIO.
+/// A producer of arrays. Its callbacks run one at a time, on whatever thread asks the stream or is ahead of who asks, must not
+/// unwind, and return 0 or an error number of the system such as EIO.
 #[repr(C)]
 #[derive(Debug)]
 pub struct BowstringStreamCallbacks {

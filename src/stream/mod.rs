@@ -104,7 +104,8 @@ pub unsafe extern "C" fn bowstring_stream_device(stream: *const BowstringStream)
 }
 
 /// Ends the stream: the next call, and one that is running, say CANCELLED, and so do all after that. A producer that is
-/// running is not interrupted. A stream that has ended or failed stays as it is. NULL is fine.
+/// running is not interrupted; a call that waits for the thread of a bowstring_stream_to_device comes back at once. A stream that
+/// has ended or failed stays as it is. NULL is fine.
 ///
 /// Ownership: nothing changes hands; the stream still has to be released. Any thread may call it, also while another one asks
 /// the stream, but not while another one releases it or hands it over.
@@ -123,8 +124,9 @@ pub unsafe extern "C" fn bowstring_stream_cancel(stream: *mut BowstringStream) {
 
 /// Lets the stream go, and the producer with it. Arrays that it gave live on. NULL is fine.
 ///
-/// Ownership: the handle is gone afterwards; the producer's release runs now, on this thread. Any thread may call it, but not
-/// while another one uses the stream, and not from inside its producer.
+/// Ownership: the handle is gone afterwards; the producer's release runs now, on this thread, once the thread of a
+/// bowstring_stream_to_device has left the producer. Any thread may call it, but not while another one uses the stream, and not
+/// from inside its producer.
 ///
 /// # Safety
 /// `stream` is NULL or a live handle, which is not used afterwards.

@@ -392,6 +392,7 @@ FUNCTIONS = {
     "bowstring_stream_export_host": (c_int32, _OUT, POINTER(Sync), POINTER(ArrowArrayStream), _E),
     "bowstring_stream_validated": (c_int32, _OUT, _OPTIONS, _OUT, _E),
     "bowstring_stream_select": (c_int32, _OUT, _SIZE, c_size_t, _OUT, _E),
+    "bowstring_stream_to_device": (c_int32, _OUT, Device, _TRANSFER, _OUT, _E),
     "bowstring_stream_cancel": (None, _H),
     "bowstring_stream_release": (None, _H),
     "bowstring_callback_scope_set": (c_int32, POINTER(CallbackScope), _E),

@@ -182,6 +182,9 @@ CALLS = {
     "stream_export": (lambda c: [byref(c.stream), byref(c.out_device_stream)], ()),
     "stream_export_host": (lambda c: [byref(c.stream), byref(bs.Sync()), byref(c.out_host_stream)], (1,)),
     "stream_validated": (lambda c: [byref(c.stream), byref(bs.ValidateOptions()), byref(c.out_stream)], (1,)),
+    "stream_to_device": (
+        lambda c: [byref(c.stream), bs.Device(), byref(bs.TransferOptions(depth=1)), byref(c.out_stream)], (2,)
+    ),
     "stream_select": (lambda c: [byref(c.stream), (c_size_t * 1)(0), 1, byref(c.out_stream)], ()),
 }
 # It is set once for the process, so a success here would last; and what looks at structs that nothing here makes.

@@ -29,6 +29,7 @@ mod job;
 mod junit;
 mod layers;
 mod libtest;
+mod models;
 mod moved_prefix;
 mod mutants;
 mod newer_version;
@@ -62,6 +63,7 @@ cargo xtask COMMAND
   bench --gate                instructions and allocations against benches/gates.txt
   interop libcudf             the cuDF profiles against the real libcudf; installs about 0.7 GB, needs no GPU
   mutants                     the device code without each of its waits in turn, on the simulated driver
+  models                      how threads meet, in every order, under a model checker
   fuzz [TARGET] [--minutes N] the fuzzer with AddressSanitizer, 10 minutes a target
   cuda-sim                    build the simulated CUDA driver's variants, and tell where they are
   gpu-bundle [--check]        the folder that a machine with a GPU runs, target/gpu-bundle; --check runs it here
@@ -116,6 +118,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ["abi", "--write"] => abi::rewrite(&workspace).map(|()| true),
         ["capi"] => capi::run(workspace),
         ["mutants"] => mutants::run(workspace),
+        ["models"] => models::run(&workspace),
         ["interop", "libcudf"] => interop::libcudf(workspace),
         ["test", rest @ ..] => test(&workspace, rest),
         _ => Err(USAGE.to_owned()),

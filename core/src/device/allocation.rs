@@ -19,6 +19,11 @@ pub struct Allocator {
     deallocate: Deallocate,
 }
 
+// SAFETY: whoever named the functions promised that any thread may call them.
+unsafe impl Send for Allocator {}
+// SAFETY: as above.
+unsafe impl Sync for Allocator {}
+
 /// Gives memory of a size for work on a queue, or NULL.
 pub type Allocate = unsafe extern "C" fn(ctx: *mut c_void, size: i64, queue: *mut c_void) -> *mut c_void;
 /// Takes memory back once the work on a queue is done.

@@ -11,6 +11,7 @@ mod place;
 mod plugin;
 mod registry;
 mod sync;
+mod teller;
 mod waits;
 mod work;
 
@@ -23,11 +24,12 @@ pub use plugin::DeviceBackend;
 pub use registry::{probe, register};
 pub(crate) use sync::require_copies;
 pub use sync::{Sync, SyncMode, require_readable};
+pub use teller::Teller;
 pub(crate) use waits::Wait;
-pub use work::hold_until;
 pub(crate) use work::{
     Part, Work, check_address, check_sync, is_on, is_reachable, make_accessible, read_parts,
 };
+pub use work::{check_copies, hold_until};
 
 use crate::abi::{DEVICE_CPU, Device};
 

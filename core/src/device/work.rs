@@ -277,6 +277,11 @@ pub(crate) fn make_accessible(place: Place, sync: &Sync, report: &mut Report<'_>
     Ok(true)
 }
 
+/// Checks that there is a device that takes work.
+pub fn check_copies(device: Device, report: &mut Report<'_>) -> Result<()> {
+    Work::on(device, &Sync::of(SyncMode::Library), report).map(|_| ())
+}
+
 /// Checks that the caller says how to wait where there is an event.
 pub(crate) fn check_sync(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<SyncMode> {
     let mode = sync.mode(report)?;

@@ -8,6 +8,7 @@ mod plan;
 pub mod scope;
 mod shared;
 mod turns;
+mod worker;
 
 pub use buffer::{ALIGNMENT, Buffer, Place};
 pub use counts::Live;
@@ -17,3 +18,4 @@ pub use plan::{Plan, reserve};
 pub use scope::CallbackScope;
 pub use shared::{Items, Kind, Parts, Room, Shared, mark};
 pub use turns::{Turn, Turns};
+pub use worker::{Job, Worker};

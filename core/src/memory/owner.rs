@@ -262,6 +262,12 @@ impl Event {
     /// Nothing to wait on.
     pub const NONE: Event = Event { address: core::ptr::null_mut(), identity: core::ptr::null_mut() };
 
+    /// Whether there is nothing to wait on.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        self.address.addr() | self.identity.addr() == 0
+    }
+
     /// The event at an address that a producer shows. `is_handle` says whether a handle as large as a pointer lies there.
     ///
     /// # Safety

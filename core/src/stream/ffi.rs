@@ -398,6 +398,8 @@ pub(super) struct HostSync(pub(super) Sync);
 
 // SAFETY: a queue is the driver's, and any thread may name it.
 unsafe impl Send for HostSync {}
+// SAFETY: as above.
+unsafe impl core::marker::Sync for HostSync {}
 
 impl Stream {
     /// The stream as a struct for any device, which owns it. No call may be running.

@@ -3,11 +3,19 @@
 //! A [`Source`] gives the arrays; the stream around it says when it is over. What failed says the same again without
 //! asking the source, what ended has ended, and a call that meets another one is refused.
 
+mod ahead;
 mod collect;
 mod errno;
 mod ffi;
+mod ring;
 mod sources;
 
+/// What [`ring`] waits with; a model of it brings its own.
+mod locks {
+    pub use std::sync::{Condvar, Mutex, MutexGuard as Guard};
+}
+
+pub use ahead::{Canceller, StreamOptions};
 pub use errno::{Errno, errno_of, status_of};
 pub use ffi::{
     Callbacks, call_stream, import_device_stream, import_host_stream, release_device_stream,
@@ -38,6 +46,11 @@ pub trait Source: Send {
     fn next_exported(&mut self, report: &mut Report<'_>) -> Result<Option<ExportedArray>> {
         self.next(report)?.map(|array| array.export(report)).transpose()
     }
+
+    /// What ends a wait of a call that is running; `None` where the call is the producer's own.
+    fn canceller(&self) -> Option<Canceller> {
+        None
+    }
 }
 
 /// A stream of arrays of one type on one type of device.
@@ -52,6 +65,7 @@ struct Block {
     ty: Type,
     device: Device,
     is_cancelled: AtomicBool,
+    canceller: Option<Canceller>,
     inner: Turns<Inner>,
 }
 
@@ -98,8 +112,10 @@ impl Stream {
     ) -> Result<Self> {
         let block = Space::<Block>::reserve(report)?;
         let own = Space::<S>::reserve(report)?;
+        let source = ffi::any_source(own.fill(source()));
+        let canceller = source.canceller();
         let inner = Inner {
-            source: ffi::any_source(own.fill(source())),
+            source,
             state: State::Live,
             n_given: 0,
             record: ErrorRecord::empty(),
@@ -112,6 +128,7 @@ impl Stream {
             ty: ty.clone(),
             device,
             is_cancelled: AtomicBool::new(false),
+            canceller,
             inner: Turns::new(inner),
         })))
     }
@@ -140,6 +157,14 @@ impl Stream {
     /// stays as it is.
     pub fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::Release);
+        if let Some(canceller) = &self.0.canceller {
+            canceller.cancel();
+        }
+    }
+
+    /// What ends a wait of a call on this stream.
+    fn canceller(&self) -> Option<Canceller> {
+        self.0.canceller.clone()
     }
 
     /// Checks that no call is running, so that the stream may be moved into another.
@@ -209,6 +234,13 @@ fn overlapping(report: &mut Report<'_>) -> Failed {
     report.fail_at(Status::InvalidArgument, Rule::St6, &"$", message)
 }
 
+#[cold]
+#[inline(never)]
+fn cancelled(report: &mut Report<'_>) -> Failed {
+    let message = format_args!("expected a stream to go on, found that it was cancelled");
+    report.fail(Status::Cancelled, message)
+}
+
 impl Inner {
     /// Asks the source, unless the stream is over.
     #[inline]
@@ -251,8 +283,7 @@ impl Inner {
     #[cold]
     #[inline(never)]
     fn cancelled(&mut self, report: &mut Report<'_>) -> Failed {
-        let message = format_args!("expected a stream to go on, found that it was cancelled");
-        let failed = Report::new(&mut self.record).fail(Status::Cancelled, message);
+        let failed = cancelled(&mut Report::new(&mut self.record));
         self.failed(failed, report)
     }
 

@@ -1,7 +1,7 @@
 //! Sources that are no callbacks: arrays that are there already, and other streams with something done to them.
 
 use super::ffi::other_device;
-use super::{Source, Stream};
+use super::{Canceller, Source, Stream};
 use crate::abi::Device;
 use crate::array::Array;
 use crate::error::{Report, Result, Rule, Status, capture};
@@ -113,6 +113,10 @@ impl Source for Selected {
         let Some(array) = self.from.next(report)? else { return Ok(None) };
         Tree::with_children(&array, &self.ty, &self.nodes, report).map(Some)
     }
+
+    fn canceller(&self) -> Option<Canceller> {
+        self.from.canceller()
+    }
 }
 
 /// Another stream, each of whose arrays is checked.
@@ -131,5 +135,9 @@ where
         (self.check)(&array, self.n, report)?;
         self.n = self.n.wrapping_add(1);
         Ok(Some(array))
+    }
+
+    fn canceller(&self) -> Option<Canceller> {
+        self.from.canceller()
     }
 }

@@ -47,7 +47,7 @@ impl TensorOptions {
 /// Whether a tensor of memory at `place` may be handed out: nothing is pending there, or the caller says how to wait.
 #[inline]
 pub(super) fn check_event(place: Place, sync: &Sync, report: &mut Report<'_>) -> Result<()> {
-    if place.event == Event::NONE {
+    if place.event.is_none() {
         return Ok(());
     }
     wait_for(place, sync, report)

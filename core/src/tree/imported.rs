@@ -309,6 +309,7 @@ impl Tree {
     }
 
     /// This tree, as an owner.
+    #[inline]
     pub(crate) fn as_owner(&self) -> Owner {
         let reference = self.clone();
         let counted = &raw const reference.raw().counted;
