@@ -12,7 +12,7 @@ use crate::abi::DLDataType;
 use crate::array::Array;
 use crate::device::{Sync, SyncMode, Wait, Work, is_cpu_readable};
 use crate::error::{Failed, Report, Result, Rule, Status};
-use crate::memory::{Buffer, Event, Owner, Place};
+use crate::memory::{Buffer, Owner, Place};
 use crate::tree::{Facts, Fetch, upload};
 use crate::types::{Format, Type};
 
