@@ -289,6 +289,22 @@ def test_cancel_reaches_through_other_streams(wrap):
     done(gate.producer)
 
 
+@pytest.mark.parametrize("depth", (0, 2))
+def test_cancel_stops_the_threads_below(depth):
+    """Of a stream on another one: neither thread asks any further."""
+    counter = Counter(50)
+    below = moved(counter.producer.imported(), PLAIN.devices[0], 3, NONE)
+    stream = moved(below, CPU, depth, NONE)
+    assert values(next_of(stream)) == [0]
+    wait_for(lambda: counter.asked == 1 + depth + 3)
+    lib.bowstring_stream_cancel(stream)
+    # What is in the ring below is not taken any more, so no room is made.
+    refused(CANCELLED, "stream_next", stream, byref(c_void_p()))
+    stays(lambda: counter.asked == 1 + depth + 3)
+    streams.release(stream)
+    done(counter.producer)
+
+
 def test_cancel_before_anything_and_after_the_end():
     stream = moved(streams.from_arrays(numbers(3)), PLAIN.devices[0], 2, NONE)
     lib.bowstring_stream_cancel(stream)
