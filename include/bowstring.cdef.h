@@ -667,6 +667,13 @@ BowstringStatus bowstring_stream_collect(struct BowstringStream **stream,
                                          const struct BowstringSync *sync,
                                          struct BowstringArray **out,
                                          struct BowstringError *error);
+BowstringStatus bowstring_stream_to_async(struct BowstringStream **stream,
+                                          struct ArrowAsyncDeviceStreamHandler *handler,
+                                          struct BowstringError *error);
+BowstringStatus bowstring_stream_from_async(size_t capacity,
+                                            struct ArrowAsyncDeviceStreamHandler *out_handler,
+                                            struct BowstringStream **out,
+                                            struct BowstringError *error);
 BowstringStatus bowstring_stream_from_callbacks(const struct BowstringType *type,
                                                 struct BowstringStreamCallbacks *callbacks,
                                                 struct BowstringStream **out,

@@ -1816,21 +1816,24 @@ BowstringStatus bowstring_legacy_tensor_validate(const struct DLManagedTensor *t
 
 /// The type of every array of the stream; NULL for NULL.
 ///
+/// An asynchronous producer tells it when it wants to: of a stream that bowstring_stream_from_async made, this waits until then, and
+/// is NULL where no type comes.
+///
 /// Ownership: the result is borrowed and lives as long as the stream; retain it to keep it longer. Any thread may call it,
 /// also while another one asks the stream.
 BOWSTRING_API
 const struct BowstringType *bowstring_stream_type(const struct BowstringStream *stream);
 
 /// The device of the stream: its type is that of every array's device, its id -1 unless all arrays are known to be on the same.
-/// All zero for NULL.
+/// All zero for NULL, and where bowstring_stream_type has none; it waits as that does.
 ///
 /// Ownership: nothing changes hands. Any thread may call it, also while another one asks the stream.
 BOWSTRING_API
 struct BowstringDevice bowstring_stream_device(const struct BowstringStream *stream);
 
 /// Ends the stream: the next call, and one that is running, say CANCELLED, and so do all after that. A producer that is
-/// running is not interrupted; a call that waits for the thread of a bowstring_stream_to_device comes back at once. A stream that
-/// has ended or failed stays as it is. NULL is fine.
+/// running is not interrupted; a call that waits for the thread of a bowstring_stream_to_device, or for an asynchronous producer,
+/// comes back at once. A stream that has ended or failed stays as it is. NULL is fine.
 ///
 /// Ownership: nothing changes hands; the stream still has to be released. Any thread may call it, also while another one asks
 /// the stream, but not while another one releases it or hands it over.
@@ -1891,6 +1894,52 @@ BowstringStatus bowstring_stream_collect(struct BowstringStream **stream,
                                          const struct BowstringSync *sync,
                                          struct BowstringArray **out,
                                          struct BowstringError *error);
+
+/// Hands the stream's arrays to an asynchronous handler, from one thread of ours. Experimental: the interface may change, and this
+/// with it.
+///
+/// Returns at once. The thread calls on_schema, then on_next_task for each array that was requested, with NULL behind the last, which
+/// takes a request as well, or on_error, and at the end release; never two at a time. It asks the stream, so that the stream's own
+/// producer runs on it. request and cancel may be called by any thread until release is called, also inside on_schema and
+/// on_next_task, and never call back. Requests add up to at most 2^64 - 1; one below 1 is an error, told with rule AS6. After cancel
+/// comes release and no error; so it is after a callback that returned another number than 0. extract_data has to be called once for
+/// each task, also for one that nobody wants, with NULL, also where on_next_task returns an error; it may be called later, with a copy
+/// of the task, by any thread. The number of an error is as bowstring_stream_export has it, its text as get_last_error.
+///
+/// Ownership: on success the stream is taken, and `*stream` is NULL; it is released behind the handler and the last task. The handler
+/// stays the caller's memory, must not be moved, and is not touched after its release was called. On failure nothing happened, and
+/// none of the callbacks was called.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments, and with rule ST6 while another call on the stream is running; RELEASED
+/// for a released handler; INVALID_DATA with rule AS2 for one without its callbacks; OUT_OF_MEMORY, also where no thread can be started.
+/// All later errors go to on_error. Any thread may call it. After a fork the child has no such thread: it must not use the handler.
+/// Source: Arrow C Device interface, "ArrowAsyncDeviceStreamHandler"; docs/rules.md, AS2 to AS6.
+BOWSTRING_API
+BowstringStatus bowstring_stream_to_async(struct BowstringStream **stream,
+                                          struct ArrowAsyncDeviceStreamHandler *handler,
+                                          struct BowstringError *error);
+
+/// Makes a stream of what an asynchronous producer hands to `out_handler`. Experimental: the interface may change, and this with it.
+///
+/// The handler goes to a producer, which may call it on any thread. The stream is asked as every stream is; a call waits for the
+/// producer. When the type came, `capacity` arrays are requested, and one more for each that was taken, so that there are never more
+/// on their way. What a call needs the type for waits for it: bowstring_stream_type, _device, _export and all that take the stream. The
+/// text and number of on_error become the stream's error, behind the arrays that came before. The end, and such an error, are given
+/// when the producer has let the handler go. A producer that does what it should not do is an error of the stream, with the rule.
+/// Metadata of tasks is not read. bowstring_stream_cancel and _release cancel the producer; what comes later is dropped, each task
+/// asked for its array once, with NULL.
+///
+/// Ownership: the caller releases `*out`. The handler stays the caller's memory: it must not be moved, and has to be there until its
+/// release was called, once, by the producer, or by the caller if it never went to one. To free it then, put a function of your own
+/// in the place of its release, which calls the one that was there first. On failure `*out` is NULL, and the handler is a released
+/// one.
+/// Errors: INVALID_ARGUMENT for NULL or overlapping arguments and a capacity of 0; OUT_OF_MEMORY. The stream says what
+/// bowstring_stream_next does, and INVALID_DATA with rules AS2 to AS8. Any thread may call it.
+/// Source: Arrow C Device interface, "ArrowAsyncDeviceStreamHandler"; docs/rules.md, AS2 to AS8.
+BOWSTRING_API
+BowstringStatus bowstring_stream_from_async(size_t capacity,
+                                            struct ArrowAsyncDeviceStreamHandler *out_handler,
+                                            struct BowstringStream **out,
+                                            struct BowstringError *error);
 
 /// Makes a stream of a producer's callbacks.
 ///

@@ -20,7 +20,7 @@ Each rule has a number, which an error carries and which is never used for anoth
 `bowstring_rule_name`, `_text`, `_source`, `_severity` and `_next` tell the same at run time.
 
 A rule that is an *error* makes data invalid (`BOWSTRING_INVALID_DATA`), or unfit for the consumer that a profile names
-(`BOWSTRING_NOT_CONFORMING`); ST6 alone is about a call, which is refused (`BOWSTRING_INVALID_ARGUMENT`). A *warning* is told
+(`BOWSTRING_NOT_CONFORMING`); ST6 and AS6 alone are about a call, which is refused (`BOWSTRING_INVALID_ARGUMENT`). A *warning* is told
 to `on_finding` alone: the data is legal, but a recommendation is not kept, or the consumer would copy. A *note* is worth
 knowing. A single check may be milder than its rule: its finding says so.
 ";
@@ -34,6 +34,7 @@ fn heading(prefix: &str) -> Option<&'static str> {
         "M" => "Memory",
         "D" => "Devices",
         "ST" => "Streams",
+        "AS" => "Asynchronous streams",
         "DS" => "Streams on devices",
         "DL" => "DLPack tensors",
         "C" => "cuDF",

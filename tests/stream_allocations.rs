@@ -28,7 +28,8 @@ use bowstring::raw::*;
 use bowstring::schema::*;
 use bowstring::stream::*;
 use bowstring_core::abi::{
-    ArrowArray, ArrowArrayStream, ArrowDeviceArray, ArrowDeviceArrayStream, ArrowSchema, Device,
+    ArrowArray, ArrowArrayStream, ArrowAsyncDeviceStreamHandler, ArrowDeviceArray, ArrowDeviceArrayStream,
+    ArrowSchema, Device,
 };
 use bowstring_core::error::{ErrorRecord, Report, Result, capture};
 use bowstring_core::memory::OwnedBuffer;
@@ -209,6 +210,26 @@ fn making(ty: *mut BowstringType) {
         });
         assert_eq!(made, 3, "the list of arrays, the stream, its source");
         arrays.iter().for_each(|array| bowstring_array_release(*array));
+        let made = each_allocation("stream_from_async", |fail_at| {
+            let (mut handler, mut out) =
+                (core::mem::zeroed::<ArrowAsyncDeviceStreamHandler>(), core::ptr::dangling_mut());
+            let (status, made) =
+                armed(fail_at, || bowstring_stream_from_async(4, &mut handler, &mut out, null_mut()));
+            let failed = status != BOWSTRING_OK;
+            assert_eq!((out.is_null(), handler.release.is_none()), (failed, failed));
+            if let Some(release) = handler.release {
+                // The other side fails before it starts a thread, which allocates on its own account.
+                let mut from = stream(ty);
+                let (status, _) = armed(1, || bowstring_stream_to_async(&mut from, &mut handler, null_mut()));
+                assert_eq!(status, BOWSTRING_OUT_OF_MEMORY);
+                assert!(!from.is_null() && handler.producer.is_null());
+                bowstring_stream_release(from);
+                release(&mut handler);
+            }
+            bowstring_stream_release(out);
+            (status, made)
+        });
+        assert_eq!(made, 5, "room for tasks, what both sides share, a type, the stream, its source");
         let made = each_allocation("stream_from_callbacks", |fail_at| {
             let (mut given, mut out) = (callbacks(null_mut()), core::ptr::dangling_mut());
             let (status, made) =

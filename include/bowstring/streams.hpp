@@ -72,6 +72,17 @@ struct producer {
   }
 };
 
+/// A handler that frees itself when its producer lets it go.
+struct async_handler {
+  ArrowAsyncDeviceStreamHandler raw;  // first, so that both have one address
+  void (*inner)(ArrowAsyncDeviceStreamHandler*);
+
+  static void release(ArrowAsyncDeviceStreamHandler* at) {
+    const std::unique_ptr<async_handler> gone(reinterpret_cast<async_handler*>(at));
+    gone->inner(at);
+  }
+};
+
 }  // namespace detail
 
 /// A source of arrays of one type: one owner, moved and never copied, asked by one thread at a time.
@@ -131,6 +142,21 @@ class stream {
       return bowstring_stream_from_callbacks(known.get(), &callbacks, out, e);
     });
     if (!made) producer::release(boxed);
+    return made;
+  }
+
+  /// A stream of what an asynchronous producer hands to a handler, which `give` passes on: the producer's, to release once. At most
+  /// `capacity` arrays are on their way. Experimental.
+  template <class Give>
+  static result<stream> try_from_async(std::size_t capacity, Give&& give) {
+    std::unique_ptr<detail::async_handler> handler(new (std::nothrow) detail::async_handler);
+    if (handler == nullptr) return detail::no_memory();
+    auto made = make([&](BowstringStream** out, BowstringError* e) {
+      return bowstring_stream_from_async(capacity, &handler->raw, out, e);
+    });
+    if (!made) return made;
+    handler->inner = std::exchange(handler->raw.release, detail::async_handler::release);
+    give(&handler.release()->raw);
     return made;
   }
 
@@ -196,6 +222,13 @@ class stream {
     });
   }
 
+  /// Hands the stream to an asynchronous handler, from a thread of its own. Experimental.
+  result<void> try_to_async(ArrowAsyncDeviceStreamHandler* handler) {
+    BowstringError record;
+    if (bowstring_stream_to_async(&raw_, handler, &record) != BOWSTRING_OK) return record;
+    return {};
+  }
+
 #if BOWSTRING_HPP_EXCEPTIONS
   static stream import(unique_device_stream raw) { return try_import(raw).value(); }
   static stream import(unique_host_stream raw) { return try_import(raw).value(); }
@@ -205,6 +238,10 @@ class stream {
   template <class Next>
   static stream generate(const bowstring::type& known, Next next, BowstringDevice device = {}) {
     return try_generate(known, std::move(next), device).value();
+  }
+  template <class Give>
+  static stream from_async(std::size_t capacity, Give&& give) {
+    return try_from_async(capacity, std::forward<Give>(give)).value();
   }
   array next() { return try_next().value(); }
   unique_device_array next_device_array() { return try_next_device_array().value(); }
@@ -216,6 +253,7 @@ class stream {
   stream to_device(BowstringDevice device, const transfer_options& options = {}) && {
     return try_to_device(device, options).value();
   }
+  void to_async(ArrowAsyncDeviceStreamHandler* handler) && { try_to_async(handler).value(); }
   array collect(const BowstringSync* sync = nullptr) && { return try_collect(sync).value(); }
 
   /// Goes over the arrays once: for (const auto& batch : s). An increment asks for the next one, and throws what goes wrong.

@@ -1,12 +1,14 @@
 //! Streams: the handle; making, asking and exporting them are rooms of their own.
 
 mod ask;
+mod asynchronous;
 mod callbacks;
 mod export;
 mod import;
 mod wrap;
 
 pub use ask::*;
+pub use asynchronous::*;
 pub use callbacks::*;
 pub use export::*;
 pub use import::*;
@@ -67,10 +69,14 @@ unsafe fn taken_of<T>(
     // SAFETY: the pointer was checked just now, and what it leads to is as the caller promises.
     let stream = unsafe { stream_of(at.read(), report) }?;
     stream.check_idle(report)?;
+    stream.ready(report)?;
     Ok(stream)
 }
 
 /// The type of every array of the stream; NULL for NULL.
+///
+/// An asynchronous producer tells it when it wants to: of a stream that bowstring_stream_from_async made, this waits until then, and
+/// is NULL where no type comes.
 ///
 /// Ownership: the result is borrowed and lives as long as the stream; retain it to keep it longer. Any thread may call it,
 /// also while another one asks the stream.
@@ -82,12 +88,14 @@ pub unsafe extern "C" fn bowstring_stream_type(stream: *const BowstringStream) -
     guard_or(core::ptr::null(), || {
         // SAFETY: as the caller promises.
         let stream = unsafe { stream_of(stream, &mut Report::silent()) };
-        stream.map_or(core::ptr::null(), |stream| stream.ty().address().cast())
+        let Ok(stream) = stream else { return core::ptr::null() };
+        let is_known = stream.ready(&mut Report::silent()).is_ok();
+        if is_known { stream.ty().address().cast() } else { core::ptr::null() }
     })
 }
 
 /// The device of the stream: its type is that of every array's device, its id -1 unless all arrays are known to be on the same.
-/// All zero for NULL.
+/// All zero for NULL, and where bowstring_stream_type has none; it waits as that does.
 ///
 /// Ownership: nothing changes hands. Any thread may call it, also while another one asks the stream.
 ///
@@ -104,8 +112,8 @@ pub unsafe extern "C" fn bowstring_stream_device(stream: *const BowstringStream)
 }
 
 /// Ends the stream: the next call, and one that is running, say CANCELLED, and so do all after that. A producer that is
-/// running is not interrupted; a call that waits for the thread of a bowstring_stream_to_device comes back at once. A stream that
-/// has ended or failed stays as it is. NULL is fine.
+/// running is not interrupted; a call that waits for the thread of a bowstring_stream_to_device, or for an asynchronous producer,
+/// comes back at once. A stream that has ended or failed stays as it is. NULL is fine.
 ///
 /// Ownership: nothing changes hands; the stream still has to be released. Any thread may call it, also while another one asks
 /// the stream, but not while another one releases it or hands it over.

@@ -73,6 +73,31 @@ class ArrowDeviceArrayStream(ctypes.Structure):
     _fields_ = [("device_type", c_int32)] + ArrowArrayStream._fields_
 
 
+class ArrowAsyncTask(ctypes.Structure):
+    _fields_ = [("extract_data", c_void_p), ("private_data", c_void_p)]
+
+
+class ArrowAsyncProducer(ctypes.Structure):
+    _fields_ = [
+        ("device_type", c_int32),
+        ("request", c_void_p),
+        ("cancel", c_void_p),
+        ("additional_metadata", c_void_p),
+        ("private_data", c_void_p),
+    ]
+
+
+class ArrowAsyncDeviceStreamHandler(ctypes.Structure):
+    _fields_ = [
+        ("on_schema", c_void_p),
+        ("on_next_task", c_void_p),
+        ("on_error", c_void_p),
+        ("release", c_void_p),
+        ("producer", c_void_p),
+        ("private_data", c_void_p),
+    ]
+
+
 class Error(ctypes.Structure):
     _fields_ = [
         ("status", c_int32),
@@ -393,6 +418,8 @@ FUNCTIONS = {
     "bowstring_stream_validated": (c_int32, _OUT, _OPTIONS, _OUT, _E),
     "bowstring_stream_select": (c_int32, _OUT, _SIZE, c_size_t, _OUT, _E),
     "bowstring_stream_to_device": (c_int32, _OUT, Device, _TRANSFER, _OUT, _E),
+    "bowstring_stream_to_async": (c_int32, _OUT, POINTER(ArrowAsyncDeviceStreamHandler), _E),
+    "bowstring_stream_from_async": (c_int32, c_size_t, POINTER(ArrowAsyncDeviceStreamHandler), _OUT, _E),
     "bowstring_stream_cancel": (None, _H),
     "bowstring_stream_release": (None, _H),
     "bowstring_callback_scope_set": (c_int32, POINTER(CallbackScope), _E),

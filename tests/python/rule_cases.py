@@ -59,6 +59,14 @@ class Played:
 
 
 @dataclass
+class Async:
+    """An asynchronous stream: what its producer does before it lets the handler go, or what a consumer requests."""
+
+    steps: tuple = ("schema", "task", "end")
+    requests: tuple = ()
+
+
+@dataclass
 class Tensor:
     """A DLPack tensor."""
 
@@ -432,6 +440,21 @@ RULES = {
         [Kept(Played()), Kept(Played((("on", 2, 0), ("on", 2, 7)), 2))],
         [bad(Played((("on", 2, 0),))), bad(Played((1, ("on", 13, 0)))), bad(Played((("on", 1, -1),), 2))],
     ),
+    "AS2": (
+        [Kept(Async())],
+        [bad(Async((step, "error"))) for step in ("no producer", "no request", "no cancel")],
+    ),
+    "AS3": (
+        [Kept(Async()), Kept(Async(("schema", "end")))],
+        [bad(Async(steps)) for steps in (("task",), ("end",), ("schema", "schema"), ("NULL schema",), ("released schema",))],
+    ),
+    "AS4": (
+        [Kept(Async()), Kept(Async(("schema", "task", "task", "end")))],
+        [bad(Async(("schema", *steps))) for steps in (("end", "task"), ("end", "end"), ("task", "task", "task", "end"))],
+    ),
+    "AS5": ([Kept(Async())], [bad(Async(("schema", "no extract_data", "end"))), bad(Async(("schema", "released array", "end")))]),
+    "AS6": ([Kept(Async(requests=(1, 2)))], [bad(Async(requests=(0,))), bad(Async(requests=(1, -1)))]),
+    "AS8": ([Kept(Async())], [bad(Async(())), bad(Async(("schema",))), bad(Async(("schema", "task")))]),
     "DL1": ([Kept(Tensor())], [bad(Tensor(version=(2, 0))), bad(Tensor(version=(0, 9)))]),
     "DL2": ([Kept(Tensor(dtype=(6, 8, 1))), Kept(Tensor(device=(18, 3)))], [bad(Tensor(dtype=(99, 8, 1))), bad(Tensor(device=(5, 0)))]),
     "DL4": ([Kept(Tensor())], [bad(Tensor(deleter=False))]),

@@ -10,8 +10,8 @@ import support
 import validate_device
 from bowstring_ctypes import lib
 from raw import Node, Raw
-from rule_cases import RULES, Broken, Placed, Played, Stream, Tensor
-from stream_cases import played
+from rule_cases import RULES, Async, Broken, Placed, Played, Stream, Tensor
+from stream_cases import played, played_async
 from tensors import DLDevice, DLTensor, Versioned
 from validate_calls import ERROR, FULL, ON_FINDING, Options, function, rule_name, type_of
 
@@ -31,6 +31,8 @@ def findings(case, options):
     """All that the library says of a case, and whether it came to its end without an error."""
     if isinstance(case, Played):
         return played(case)
+    if isinstance(case, Async):
+        return played_async(case)
     heard = []
 
     def hear(_, severity, finding):

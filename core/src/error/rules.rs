@@ -2,7 +2,7 @@
 //!
 //! The names are those of the numbered list that the documentation gives: S for schemas, F for format strings, A for
 //! arrays, B for what buffers hold, M for memory, D for devices, ST for streams, DS for
-//! streams on devices, DL for DLPack tensors, C for what cuDF
+//! streams on devices, AS for asynchronous streams, DL for DLPack tensors, C for what cuDF
 //! makes of legal data. A number is never used again for another rule.
 
 use core::ffi::CStr;
@@ -84,6 +84,12 @@ rules! {
     St5 = 705, "ST5", Error, "Every array of a stream has the stream's type.", "Arrow C Stream interface, ArrowArrayStream.get_next";
     St6 = 706, "ST6", Error, "Calls on a stream come one after the other.", "Arrow C Stream interface, Thread safety";
     Ds1 = 711, "DS1", Error, "Every array of a stream is on the stream's type of device; the ids may differ.", "Arrow C Device interface, ArrowDeviceArrayStream.device_type";
+    As2 = 722, "AS2", Error, "A handler has its four callbacks, and its producer, with request and cancel, before any of them is called but release.", "Arrow C Device interface, ArrowAsyncDeviceStreamHandler.producer";
+    As3 = 723, "AS3", Error, "A handler receives a live schema once, before any task.", "Arrow C Device interface, ArrowAsyncDeviceStreamHandler.on_schema";
+    As4 = 724, "AS4", Error, "A handler receives as many tasks as were requested, and NULL behind the last.", "Arrow C Device interface, ArrowAsyncDeviceStreamHandler.on_next_task";
+    As5 = 725, "AS5", Error, "A task gives a live array, once.", "Arrow C Device interface, ArrowAsyncTask.extract_data";
+    As6 = 726, "AS6", Error, "A request asks for at least one array.", "Arrow C Device interface, ArrowAsyncProducer.request";
+    As8 = 728, "AS8", Error, "A handler hears of the end or of an error before its release, unless its consumer has cancelled.", "Arrow C Device interface, ArrowAsyncDeviceStreamHandler.release";
     Dl1 = 801, "DL1", Error, "A tensor's major version is 1; of any other only version and deleter are read.", "DLPack, DLPackVersion";
     Dl2 = 802, "DL2", Error, "The type code and the device type are ones that DLPack defines.", "DLPack, DLDataTypeCode and DLDeviceType";
     Dl4 = 804, "DL4", Warning, "A tensor has a deleter.", "DLPack, DLManagedTensorVersioned.deleter";

@@ -63,6 +63,19 @@ impl<T> fmt::Debug for Space<T> {
     }
 }
 
+impl<T> Own<T> {
+    /// The value without its block.
+    pub fn into_inner(self) -> T {
+        let at = self.into_raw();
+        // SAFETY: the value was made in a block of this layout, nobody else has it, and it is moved out before the block goes.
+        unsafe {
+            let value = at.read();
+            std::alloc::dealloc(at.cast().as_ptr(), block_of(at.as_ref()));
+            value
+        }
+    }
+}
+
 impl<T: ?Sized> Own<T> {
     /// The value's address; whoever has it owns the value.
     pub fn into_raw(self) -> NonNull<T> {

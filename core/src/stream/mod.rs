@@ -4,6 +4,7 @@
 //! asking the source, what ended has ended, and a call that meets another one is refused.
 
 mod ahead;
+mod asynchronous;
 mod collect;
 mod errno;
 mod ffi;
@@ -19,7 +20,7 @@ pub use ahead::{Canceller, StreamOptions};
 pub use errno::{Errno, errno_of, status_of};
 pub use ffi::{
     Callbacks, call_stream, import_device_stream, import_host_stream, release_device_stream,
-    release_host_stream,
+    release_host_stream, stream_from_async, stream_to_async,
 };
 
 use core::ffi::{c_char, c_int};
@@ -35,7 +36,7 @@ use crate::memory::{Kind, Own, Space, Turn, Turns, counts, mark};
 use crate::tree::ExportedArray;
 use crate::types::Type;
 
-use ffi::HostSync;
+use ffi::{HostSync, Link};
 
 /// Gives arrays one by one. A source is not asked again once it has failed or given `None`.
 pub trait Source: Send {
@@ -64,6 +65,9 @@ struct Block {
     mark: usize,
     ty: Type,
     device: Device,
+    /// Who is to be told of a cancel, and who tells the type when it comes late.
+    link: Option<Link>,
+    is_typed: bool,
     is_cancelled: AtomicBool,
     canceller: Option<Canceller>,
     inner: Turns<Inner>,
@@ -127,20 +131,42 @@ impl Stream {
             mark: mark(Kind::Stream).addr(),
             ty: ty.clone(),
             device,
+            link: None,
+            is_typed: true,
             is_cancelled: AtomicBool::new(false),
             canceller,
             inner: Turns::new(inner),
         })))
     }
 
-    /// The type of every array.
-    pub fn ty(&self) -> &Type {
-        &self.0.ty
+    /// Has the type of its arrays come later, as its producer tells it.
+    fn is_told_by(&mut self, link: Link) {
+        (self.0.link, self.0.is_typed) = (Some(link), false);
     }
 
-    /// The device: its type is that of every array's, its id -1 unless all are known to have the same.
+    /// Whoever waits for `other` is woken by a cancel of this stream as well.
+    fn cancels_with(&mut self, other: &Stream) {
+        self.0.link = other.0.link.clone();
+    }
+
+    fn late(&self) -> Option<&Link> {
+        self.0.link.as_ref().filter(|_| !self.0.is_typed)
+    }
+
+    /// Waits until the type is known, which only an asynchronous producer tells late.
+    pub fn ready(&self, report: &mut Report<'_>) -> Result<()> {
+        self.late().map_or(Ok(()), |link| link.ready(report))
+    }
+
+    /// The type of every array. Waits as [`Stream::ready`] does; a null type where that fails.
+    pub fn ty(&self) -> &Type {
+        self.late().and_then(Link::ty).unwrap_or(&self.0.ty)
+    }
+
+    /// The device: its type is that of every array's, its id -1 unless all are known to have the same. Waits as
+    /// [`Stream::ready`] does; all zero where that fails.
     pub fn device(&self) -> Device {
-        self.0.device
+        self.late().and_then(Link::device).unwrap_or(self.0.device)
     }
 
     /// The next array; `None` at the end, again and again.
@@ -159,6 +185,9 @@ impl Stream {
         self.0.is_cancelled.store(true, Ordering::Release);
         if let Some(canceller) = &self.0.canceller {
             canceller.cancel();
+        }
+        if let Some(link) = &self.0.link {
+            link.cancel();
         }
     }
 
@@ -183,7 +212,7 @@ impl Stream {
         // Whoever is asking now may be writing the text.
         let Some(mut inner) = self.0.inner.take() else { return Err(errno_of(Status::InvalidArgument, 0)) };
         inner.tell_nothing();
-        let (is_cpu, sync) = (self.0.device.r#type == DEVICE_CPU, inner.sync.0);
+        let (is_cpu, sync) = (self.device().r#type == DEVICE_CPU, inner.sync.0);
         let given = inner.pull(&self.0.is_cancelled, &mut Report::silent(), |source, report| {
             if is_host && !is_cpu {
                 return source.next(report)?.map(|array| array.export_host(&sync, report)).transpose();

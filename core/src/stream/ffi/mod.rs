@@ -1,5 +1,12 @@
 //! What calls the callbacks of somebody else's stream, and the callbacks of ours.
 
+mod consumer;
+mod producer;
+
+pub(super) use consumer::Link;
+pub use consumer::stream_from_async;
+pub use producer::stream_to_async;
+
 use core::ffi::{c_char, c_int, c_void};
 use core::fmt;
 use core::mem::ManuallyDrop;
