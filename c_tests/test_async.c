@@ -1,4 +1,5 @@
 /* Asynchronous streams: a thousand batches through bowstring's two sides, whoever stops first, and a producer that does wrong. */
+#define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
 #include <errno.h>

@@ -27,7 +27,7 @@ const OURS: [&str; 8] = [
 const ARROW: [&str; 2] = ["arrow/api.h", "arrow/c/bridge.h"];
 
 /// Of the orders every so manieth is compiled: each header is first, last and beside each other in some of them.
-const SOME: usize = 7;
+const SOME: usize = 14;
 
 /// What our headers are held to beyond the usual. Others' are system headers here.
 const STRICT: [&str; 2] = ["-Wshadow", "-Wconversion"];
