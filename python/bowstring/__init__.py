@@ -1,0 +1,48 @@
+"""Columnar data from any library to any other, without copying it and without losing track of who frees it."""
+
+from ._array import Array, BufferView, NodeView
+from ._buffer import Buffer
+from ._device import Device
+from ._errors import (
+    BowstringError,
+    CallbackError,
+    Cancelled,
+    DeviceError,
+    DeviceUnavailable,
+    InternalError,
+    InvalidArgument,
+    InvalidData,
+    NotConforming,
+    OutOfMemory,
+    Released,
+    SyncRequired,
+    Unsupported,
+)
+from ._library import __version__, live_counts
+from ._stream import Stream
+from ._type import Type
+
+__all__ = [
+    "Array",
+    "BowstringError",
+    "Buffer",
+    "BufferView",
+    "CallbackError",
+    "Cancelled",
+    "Device",
+    "DeviceError",
+    "DeviceUnavailable",
+    "InternalError",
+    "InvalidArgument",
+    "InvalidData",
+    "NodeView",
+    "NotConforming",
+    "OutOfMemory",
+    "Released",
+    "Stream",
+    "SyncRequired",
+    "Type",
+    "Unsupported",
+    "__version__",
+    "live_counts",
+]
