@@ -8,6 +8,7 @@ from typing import Any, Iterator, Optional, Union
 
 from . import _c, _capsules
 from ._library import call, lib, made, text_of
+from ._looks import TypeLooks
 
 NULLABLE = 2
 
@@ -32,7 +33,7 @@ def _metadata(address: Optional[int], size: int) -> dict[bytes, bytes]:
     return found
 
 
-class Type:
+class Type(TypeLooks):
     """What an array's values are: a parsed schema, with its children; immutable, and safe to share between threads.
 
     Parameters
@@ -69,7 +70,7 @@ class Type:
         return cls._of(lib.bowstring_type_retain(handle))
 
     def __del__(self) -> None:
-        if self._handle:
+        if getattr(self, "_handle", 0):
             lib.bowstring_type_release(self._handle)
 
     def _info(self) -> Any:
@@ -172,9 +173,6 @@ class Type:
 
     def __str__(self) -> str:
         return text_of(lib.bowstring_type_to_text, self._handle)
-
-    def __repr__(self) -> str:
-        return f"bowstring.Type({str(self)!r})"
 
     def __arrow_c_schema__(self) -> object:
         return _capsules.schema_capsule(self._handle)
