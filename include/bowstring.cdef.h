@@ -274,6 +274,9 @@ typedef struct BowstringCallbackScope {
     int (*alive)(void);
     int (*enter)(void);
     void (*leave)(int);
+    int (*held)(void);
+    void *(*pause)(void);
+    void (*resume)(void*);
 } BowstringCallbackScope;
 typedef struct BowstringLiveCounts {
     size_t struct_size;

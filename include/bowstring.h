@@ -481,7 +481,8 @@ typedef struct BowstringDeviceBackend {
 
 /// Functions to call around every foreign callback.
 ///
-/// They must be C functions that need no lock: `enter` and `leave` are `PyGILState_Ensure` and `PyGILState_Release`.
+/// They must be C functions that need no lock: `enter` and `leave` are `PyGILState_Ensure` and `PyGILState_Release`; `held`, `pause`
+/// and `resume` are `PyGILState_Check`, `PyEval_SaveThread` and `PyEval_RestoreThread`.
 typedef struct BowstringCallbackScope {
     /// Size of this struct in the caller's build.
     size_t struct_size;
@@ -491,6 +492,12 @@ typedef struct BowstringCallbackScope {
     int (*enter)(void);
     /// Called after a callback, on the same thread.
     void (*leave)(int);
+    /// Says whether this thread holds what `enter` would take. It and the next two are all there or all NULL.
+    int (*held)(void);
+    /// Called where it is held and this thread has to wait for another one, which may need it; its result goes to `resume`.
+    void *(*pause)(void);
+    /// Called when the wait is over, on the same thread.
+    void (*resume)(void*);
 } BowstringCallbackScope;
 
 /// How much of what the library made is alive.
@@ -1555,10 +1562,13 @@ BowstringStatus bowstring_device_array_release_after(struct ArrowDeviceArray *ar
 /// Sets what is called around every foreign release, deleter and owner callback, once for the process.
 ///
 /// Set it only on a copy of the library whose users are Python, before the first callback can run; C functions, never
-/// ctypes callbacks: `enter` and `leave` are exactly PyGILState_Ensure and PyGILState_Release.
+/// ctypes callbacks: `enter` and `leave` are exactly PyGILState_Ensure and PyGILState_Release. With `held`, `pause` and `resume`,
+/// which are PyGILState_Check, PyEval_SaveThread and PyEval_RestoreThread, whatever waits for another thread of the library, such
+/// as the release of a stream that is ahead, lets the interpreter's lock go meanwhile if the caller holds it.
 ///
 /// Ownership: the scope is borrowed for the call and copied; its functions must stay callable until the process ends.
-/// Errors: INVALID_ARGUMENT when scope, enter or leave is NULL, struct_size is too small, or a scope was set before;
+/// Errors: INVALID_ARGUMENT when scope, enter or leave is NULL, only some of held, pause and resume are, struct_size is too small,
+/// or a scope was set before;
 /// UNSUPPORTED when the struct uses members that this version does not know. Any thread may call it.
 BOWSTRING_API
 BowstringStatus bowstring_callback_scope_set(const struct BowstringCallbackScope *scope,
