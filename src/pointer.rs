@@ -165,7 +165,8 @@ pub(crate) unsafe fn array_of(
 ) -> Result<ManuallyDrop<Array>> {
     check(at.cast::<usize>(), "an array", report)?;
     // SAFETY: the pointer is not NULL, and the function's contract says that this is a live handle.
-    unsafe { Array::from_raw(NonNull::new_unchecked(at.cast_mut().cast::<c_void>())) }.ok_or_else(|| foreign_handle("array", report))
+    unsafe { Array::from_raw(NonNull::new_unchecked(at.cast_mut().cast::<c_void>())) }
+        .ok_or_else(|| foreign_handle("array", report))
 }
 
 /// The buffer behind a borrowed handle.
@@ -175,7 +176,8 @@ pub(crate) unsafe fn buffer_of(
 ) -> Result<ManuallyDrop<Buffer>> {
     check(at.cast::<usize>(), "a buffer", report)?;
     // SAFETY: the pointer is not NULL, and the function's contract says that this is a live handle.
-    unsafe { Buffer::from_raw(NonNull::new_unchecked(at.cast_mut().cast::<c_void>())) }.ok_or_else(|| foreign_handle("buffer", report))
+    unsafe { Buffer::from_raw(NonNull::new_unchecked(at.cast_mut().cast::<c_void>())) }
+        .ok_or_else(|| foreign_handle("buffer", report))
 }
 
 #[cold]

@@ -263,8 +263,10 @@ pub unsafe extern "C" fn bowstring_python_capsule_destructor(capsule: *mut c_voi
             return;
         }
         // SAFETY: as the caller promises, here and below.
-        let aside = Aside { python, pending: unsafe { python.take_exception() } };
-        unsafe { python.empty(capsule) };
-        drop(aside);
+        unsafe {
+            let aside = Aside { python, pending: python.take_exception() };
+            python.empty(capsule);
+            drop(aside);
+        }
     });
 }
