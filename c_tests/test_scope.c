@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static atomic_int entered, left, is_alive = 1;
 static _Thread_local int tokens[64], depth;
@@ -319,6 +321,63 @@ static void test_close_waits(const void *unused) {
   CHECK_INT(live_counts().leaked_callbacks, 0);
 }
 
+static void *race_one(void *buffer) {
+  bowstring_buffer_release(buffer);
+  return NULL;
+}
+
+/* ---- forks: the child has none of the threads that were inside a callback ---- */
+
+/* A child that waits for ever is ended by its alarm, and so fails. */
+static void close_in_child(void) {
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(10);
+    bowstring_callback_scope_close();
+    _exit(0);
+  }
+  int status = 0;
+  CHECK_INT(waitpid(child, &status, 0), child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void owner_forks(void *owner) {
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    /* The child is inside a callback itself, so its scope must not be closed before it has left. */
+    pthread_t closing;
+    struct timespec pause = {0, 20000000};
+    alarm(10);
+    if (pthread_create(&closing, NULL, close_scope, NULL)) _exit(1);
+    nanosleep(&pause, NULL);
+    _exit(closed ? 2 : 0);
+  }
+  int status = 0;
+  CHECK_INT(waitpid(child, &status, 0), child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  owner_inside(owner);
+}
+
+static void test_forks(const void *unused) {
+  static char bytes[1];
+  BowstringOwnedBuffer waits = {bytes, 1, owner_new(NULL), owner_waits}, forks = {bytes, 1, owner_new(NULL), owner_forks};
+  BowstringBuffer *waiting, *forking;
+  pthread_t releasing;
+  (void)unused;
+  set_scope();
+  CHECK_OK(bowstring_buffer_wrap(&waits, NULL, &waiting, &report));
+  CHECK_OK(bowstring_buffer_wrap(&forks, NULL, &forking, &report));
+  CHECK_INT(pthread_create(&releasing, NULL, race_one, waiting), 0);
+  pause_until(&inside);
+  close_in_child();
+  bowstring_buffer_release(forking);
+  may_go = 1;
+  CHECK_INT(pthread_join(releasing, NULL), 0);
+  CHECK_INT(callbacks, 2);
+}
+
 /* Every callback either ran before the scope was closed, or was skipped and counted. */
 static atomic_int ran;
 
@@ -369,7 +428,8 @@ int main(void) {
   alone(test_closed, NULL);
   alone(test_not_alive, NULL);
   alone(test_close_waits, NULL);
+  alone(test_forks, NULL);
   for (int i = 0; i < 20; i++) alone(test_close_races, NULL);
-  CHECK_INT(alone_count(), 27);
-  return check_end(80);
+  CHECK_INT(alone_count(), 28);
+  return check_end(85);
 }

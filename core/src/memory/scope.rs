@@ -3,6 +3,7 @@
 //! A Python process sets it to take the interpreter lock, and closes it before the interpreter ends: from then on
 //! callbacks are skipped and counted, because running them would crash.
 
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -36,6 +37,10 @@ const CLOSED: usize = 3;
 
 static STATE: AtomicUsize = AtomicUsize::new(OPEN);
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// How many callbacks this thread is inside of.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
 static ALIVE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static ENTER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static LEAVE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
@@ -60,6 +65,7 @@ pub unsafe fn set(scope: &CallbackScope, report: &mut Report<'_>) -> Result<()> 
     ALIVE.store(scope.alive.map_or(core::ptr::null_mut(), |f| f as *mut c_void), Ordering::Relaxed);
     ENTER.store(enter as *mut c_void, Ordering::Relaxed);
     LEAVE.store(leave as *mut c_void, Ordering::Relaxed);
+    watch_forks();
     STATE.store(SCOPED, Ordering::Release);
     Ok(())
 }
@@ -92,6 +98,7 @@ fn run_scoped(callback: impl FnOnce()) -> bool {
     // Counted before the state is read again: `close` changes the state first and then waits for the count, so one of
     // the two sees the other.
     INSIDE.fetch_add(1, Ordering::SeqCst);
+    DEPTH.with(|depth| depth.set(depth.get().saturating_add(1)));
     let runs = STATE.load(Ordering::SeqCst) != CLOSED && is_alive();
     if runs {
         let token = enter();
@@ -100,9 +107,27 @@ fn run_scoped(callback: impl FnOnce()) -> bool {
     } else {
         counts::LEAKED_CALLBACKS.add();
     }
+    DEPTH.with(|depth| depth.set(depth.get().saturating_sub(1)));
     INSIDE.fetch_sub(1, Ordering::SeqCst);
     runs
 }
+
+/// In the child of a fork there is only the thread that forked: what others were inside of is never left there, and `close`
+/// would wait for it for ever.
+#[cfg(target_os = "linux")]
+unsafe extern "C" fn forked_child() {
+    INSIDE.store(DEPTH.with(Cell::get), Ordering::SeqCst);
+}
+
+#[cfg(target_os = "linux")]
+fn watch_forks() {
+    // SAFETY: the handler only reads a thread-local without a destructor and writes an atomic, and stays in memory as the
+    // library does. Where it finds no room, a child that forks out of a callback may wait in `close`, and nothing else is lost.
+    let _ = unsafe { libc::pthread_atfork(None, None, Some(forked_child)) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn watch_forks() {}
 
 fn is_alive() -> bool {
     let alive = ALIVE.load(Ordering::Relaxed);
