@@ -140,6 +140,20 @@ def _arrow_array(obj: Any, wanted: Wanted) -> int:
     return _taken(_first_of(result, wanted, _ARROW))
 
 
+def _data_frame(obj: Any, wanted: Wanted) -> int:
+    from . import _dataframe
+
+    return _dataframe.take(obj, wanted.copy)
+
+
+def _python_values(obj: Any, wanted: Wanted) -> int:
+    if wanted.copy is False:
+        raise CopyNeeded(f"expected memory, found a {type(obj).__name__} of Python's values, which only a copy makes")
+    from . import _from_python
+
+    return _from_python.build_values(obj, wanted.kind)
+
+
 _CAPSULES = {
     "__arrow_c_device_array__": _device_array,
     "__arrow_c_device_stream__": _device_stream,
@@ -154,6 +168,8 @@ _PROTOCOLS: "dict[str, Callable[[Any, Wanted], int]]" = {
     "__array_interface__": _array_interface,
     "buffer": _python_buffer,
     "__arrow_array__": _arrow_array,
+    "__dataframe__": _data_frame,
+    "values": _python_values,
 }
 PROTOCOLS = tuple(_PROTOCOLS)
 
@@ -255,7 +271,7 @@ def array(
 
     Protocols are tried in the order of `bowstring.PROTOCOLS`, and what refuses makes way for the next: Arrow's device array,
     device stream, array and stream, DLPack, the array interfaces of CUDA and NumPy, Python's buffer protocol,
-    and ``__arrow_array__``.
+    ``__arrow_array__``, the dataframe protocol, and lists or tuples of Python's values, from which an array is built.
 
     Parameters
     ----------

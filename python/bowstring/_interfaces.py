@@ -194,7 +194,8 @@ def _host_array(what: Described, kind: Optional[Any], copy: Optional[bool]) -> i
     if letter in "Mm":
         if len(what.shape) != 1:
             raise Unsupported(f"expected times in one dimension, found {len(what.shape)}")
-        wanted = kind or new_type(_time_format(letter, unit, what.typestr))
+        form = _time_format(letter, unit, what.typestr)
+        wanted = new_type(form) if kind is None else kind
         handle = _values(what, wanted._handle, copy, None, False)
         missing = _missing_times(what)
         if missing:
