@@ -1,7 +1,9 @@
 """Columnar data from any library to any other, without copying it and without losing track of who frees it."""
 
 from ._array import Array, BufferView, NodeView
+from ._batches import stream
 from ._buffer import Buffer
+from ._consume import PROTOCOLS, Refused, array, buffer
 from ._device import Device
 from ._errors import (
     BowstringError,
@@ -19,6 +21,7 @@ from ._errors import (
     Unsupported,
 )
 from ._library import __version__, live_counts
+from ._memory import CopyNeeded
 from ._stream import Stream
 from ._type import Type
 
@@ -29,6 +32,7 @@ __all__ = [
     "BufferView",
     "CallbackError",
     "Cancelled",
+    "CopyNeeded",
     "Device",
     "DeviceError",
     "DeviceUnavailable",
@@ -38,11 +42,16 @@ __all__ = [
     "NodeView",
     "NotConforming",
     "OutOfMemory",
+    "PROTOCOLS",
+    "Refused",
     "Released",
     "Stream",
     "SyncRequired",
     "Type",
     "Unsupported",
     "__version__",
+    "array",
+    "buffer",
     "live_counts",
+    "stream",
 ]
