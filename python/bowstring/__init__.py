@@ -2,6 +2,7 @@
 
 from ._array import Array, BufferView, NodeView
 from ._buffer import Buffer
+from ._check import Finding
 from ._device import Device
 from ._errors import (
     BowstringError,
@@ -19,6 +20,7 @@ from ._errors import (
     Unsupported,
 )
 from ._library import __version__, live_counts
+from ._parts import Node, Parts, from_buffers
 from ._stream import Stream
 from ._type import Type
 
@@ -32,17 +34,21 @@ __all__ = [
     "Device",
     "DeviceError",
     "DeviceUnavailable",
+    "Finding",
     "InternalError",
     "InvalidArgument",
     "InvalidData",
+    "Node",
     "NodeView",
     "NotConforming",
     "OutOfMemory",
+    "Parts",
     "Released",
     "Stream",
     "SyncRequired",
     "Type",
     "Unsupported",
     "__version__",
+    "from_buffers",
     "live_counts",
 ]
