@@ -238,8 +238,12 @@ def given_up(
     if not refusals:
         return Refused(f"expected an object with {' or '.join(names)}, found {kind}")
     first = refusals[0][1]
-    reasons = "; ".join(f"{name}: {explain(error)}" for name, error in refusals)
-    message = f"expected data, found that {kind} refused: {reasons}"
+    if len(refusals) == 1 and isinstance(first, BowstringError):
+        # Where it is comes with the error.
+        message = f"{refusals[0][0]}: {first.message}"
+    else:
+        reasons = "; ".join(f"{name}: {explain(error)}" for name, error in refusals)
+        message = f"expected data, found that {kind} refused: {reasons}"
     result: BowstringError
     if any(isinstance(error, CopyNeeded) or (in_place and isinstance(error, BufferError)) for _, error in refusals):
         result = CopyNeeded(message)

@@ -75,18 +75,18 @@ def build_values(values: Sequence[Any], kind: Optional[Type]) -> int:
 # What values are.
 
 
+# A boolean is an integer to Python, and a moment a date: the first that fits counts.
+_KINDS: "tuple[tuple[Any, str], ...]" = (
+    (bool, "bool"), (int, "int64"), (float, "float64"), (str, "utf8"), ((bytes, bytearray, memoryview), "binary"),
+    (dt.datetime, "timestamp(us)"), (dt.date, "date32"), (dt.time, "time64(us)"), (dt.timedelta, "duration(us)"),
+    (dict, "struct"), ((list, tuple), "list"),
+)
+
+
 def _kind_of(value: Any) -> str:
     """The kind of a value that is not None."""
-    for kinds, name in (
-        (bool, "bool"), (int, "int64"), (float, "float64"), (str, "utf8"), ((bytes, bytearray, memoryview), "binary"),
-        (dt.datetime, "timestamp(us)"), (dt.date, "date32"), (dt.time, "time64(us)"), (dt.timedelta, "duration(us)"),
-        (dict, "struct"), ((list, tuple), "list"),
-    ):
-        if isinstance(value, kinds):  # type: ignore[arg-type]
-            if name == "timestamp(us)" and value.tzinfo is not None:
-                return 'timestamp(us, "UTC")'
-            return name
-    return ""
+    name = next((name for kinds, name in _KINDS if isinstance(value, kinds)), "")
+    return 'timestamp(us, "UTC")' if name == "timestamp(us)" and value.tzinfo is not None else name
 
 
 def infer(values: Sequence[Any], path: str) -> Type:
@@ -438,7 +438,7 @@ def _structs(built: _Built, kind: Type, values: "list[Any]", path: str) -> None:
             raise _refuse(path, row, f"a dict, or {len(fields)} values", value)
     built.node(values, 1)
     for number, field in enumerate(fields):
-        column = []
+        column: list[Any] = []
         for value in values:
             if value is None:
                 column.append(None)

@@ -12,8 +12,8 @@ from . import _c
 from ._device import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, Device
 from ._dlpack import BOOL, COMPLEX, FLOAT, INT, UINT, array_of, queue_for, tensor_of
 from ._errors import DeviceUnavailable, InvalidData, Unsupported
-from ._library import call, lib, made
-from ._memory import HOST, CopyNeeded, Memory, address_in, build, packed, taken_apart
+from ._library import call, lib
+from ._memory import HOST, CopyNeeded, Memory, address_in, build, new_type, packed, taken_apart
 
 _CODES = {"i": INT, "u": UINT, "f": FLOAT, "c": COMPLEX, "b": BOOL}
 _NATIVE = "<" if sys.byteorder == "little" else ">"
@@ -156,13 +156,6 @@ def _time_format(letter: str, unit: str, typestr: str) -> str:
     return f"ts{_UNITS[unit]}:" if letter == "M" else f"tD{_UNITS[unit]}"
 
 
-def new_type(form: str, name: str = "", flags: int = 2) -> "Any":
-    """The type with a format string and no children."""
-    from ._type import Type
-
-    return Type._of(made(lib.bowstring_type_new, form.encode(), name.encode(), flags, None, 0, None, None, 0))
-
-
 def _missing_times(what: Described) -> "list[int]":
     """The rows at which one-dimensional times are not a time."""
     count = what.shape[0]
@@ -198,6 +191,9 @@ def _host_array(what: Described, kind: Optional[Any], copy: Optional[bool]) -> i
         wanted = new_type(form) if kind is None else kind
         handle = _values(what, wanted._handle, copy, None, False)
         missing = _missing_times(what)
+        if missing and copy is False:
+            lib.bowstring_array_release(handle)
+            raise CopyNeeded(f"expected times, found NaT at row {missing[0]}, for which a bitmap would have to be made")
         if missing:
             absent = set(missing)
             bits = Memory.copied(packed(row not in absent for row in range(what.shape[0])))

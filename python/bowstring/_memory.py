@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_int, c_ssize_t, c_void_p, py_object
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object
 from typing import Any, Iterable, Optional, Sequence
 
 from . import _c
 from ._device import CPU, Device, struct_of
 from ._errors import BowstringError, Unsupported
 from ._library import address_of, call, lib, made, owned, text_of
+from ._type import Type
 
 HOST = Device(CPU, -1)
 
@@ -147,13 +148,26 @@ def build(
 
 def taken_apart(handle: int) -> tuple[list[NodeNumbers], list[Memory]]:
     """An array's nodes and buffers, each of which with an owner of its own."""
-    n_nodes, n_buffers = _c.c_size_t(), _c.c_size_t()
+    n_nodes, n_buffers = c_size_t(), c_size_t()
     call(lib.bowstring_array_count, handle, byref(n_nodes), byref(n_buffers))
     nodes, buffers = (_c.Node * n_nodes.value)(), (_c.OwnedBuffer * n_buffers.value)()
     call(lib.bowstring_array_to_buffers, handle, nodes, n_nodes.value, buffers, n_buffers.value, None)
-    numbers = [(node.length, node.null_count, node.offset, node.n_buffers) for node in nodes]
+    numbers: list[NodeNumbers] = [(node.length, node.null_count, node.offset, node.n_buffers) for node in nodes]
     entries = (_c.OwnedBuffer(one.data, one.size_bytes, one.owner, one.release_owner) for one in buffers)
     return numbers, [Memory(entry) for entry in entries]
+
+
+def new_type(
+    form: str, name: str = "", flags: int = 2, children: Sequence[Type] = (), dictionary: Optional[Type] = None
+) -> Type:
+    """The type with a format string; by default nullable, without children."""
+    handles = (c_void_p * len(children))(*(child._handle for child in children))
+    values = None if dictionary is None else dictionary._handle
+    return Type._of(
+        made(
+            lib.bowstring_type_new, form.encode(), name.encode(), flags, handles, len(children), values, None, 0
+        )
+    )
 
 
 def packed(flags: Iterable[Any]) -> bytes:

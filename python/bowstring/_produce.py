@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _capsules
@@ -91,8 +92,10 @@ class ArrayProtocols(ArrayTensors):
 
     def __arrow_array__(self: Any, type: Any = None) -> Any:
         """A ``pyarrow.Array`` of the same memory, cast by PyArrow where it wants another type."""
-        import pyarrow
-
+        try:
+            pyarrow = importlib.import_module("pyarrow")
+        except ImportError as error:
+            raise ImportError("expected PyArrow, which makes this array, found none installed") from error
         return pyarrow.array(_Capsules(self), type=type)
 
 
