@@ -131,6 +131,10 @@ class Type(TypeLooks):
     def __len__(self) -> int:
         return self._info().n_children
 
+    def __bool__(self) -> bool:
+        # A type without children is one all the same.
+        return True
+
     def __iter__(self) -> "Iterator[Type]":
         return iter(self.children)
 
