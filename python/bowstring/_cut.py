@@ -6,13 +6,12 @@ import ctypes
 import sys
 from array import array as numbers
 from bisect import bisect_right
-from ctypes import byref, c_int, c_size_t, c_void_p, py_object
-from typing import TYPE_CHECKING, Any, Optional, Union
+from ctypes import c_int, c_size_t, c_void_p, py_object
+from typing import TYPE_CHECKING, Any, Union
 
-from . import _c
 from ._buffer import Buffer
 from ._errors import InvalidData
-from ._library import call, lib, made, owned
+from ._library import lib, made
 
 if TYPE_CHECKING:
     from ._array import Array, NodeView
@@ -311,28 +310,3 @@ def _less(offsets: Any, start: int, node: "NodeView") -> bytes:
         return (int.from_bytes(offsets, _ORDER) - start * ones).to_bytes(size, _ORDER)
     except OverflowError:
         raise InvalidData(f"{node.name!r}: expected offsets in order, found smaller ones", rule="B1") from None
-
-
-def joined(kind: int, nodes: list[tuple[int, int, int]], buffers: list[Optional[tuple[int, int, object]]]) -> int:
-    """An array's handle, of a type's handle, `Cut`'s nodes, and each buffer's address, size and owner, in CPU memory.
-
-    Each owner is referred to until nobody uses its bytes.
-    """
-    facts = (_c.Node * len(nodes))(*(_c.Node(length, nulls, 0, count) for length, nulls, count in nodes))
-    memory = (_c.OwnedBuffer * len(buffers))()
-    references = []
-    for number, buffer in enumerate(buffers):
-        if buffer is not None:
-            memory[number], reference = owned(*buffer)
-            references.append(reference)
-    raw = _c.ArrowDeviceArray()
-    made_of = (kind, facts, len(nodes), memory, len(buffers), None, byref(raw))
-    call(lib.bowstring_device_array_from_buffers, *made_of)
-    for reference in references:
-        if reference is not None:
-            reference.hand_over()
-    try:
-        return made(lib.bowstring_array_import_typed, byref(raw), kind)
-    except BaseException:
-        lib.bowstring_device_array_release(byref(raw))
-        raise

@@ -60,11 +60,11 @@ def _shown_bytes(array: "Array", index: int) -> int:
             width = offsets.element[1] // 8
             at = offsets.ptr + offsets.first * width
             end = number.from_address(at + (offsets.count - 1) * width).value
-            return max(end - number.from_address(at).value, 0)
+            return int(max(end - number.from_address(at).value, 0))
         return 0
     if view.role == "data" and lanes == 0:
         return max(view.bufsize, 0) * view.count // max(view.n_elements, 1)
-    return (max(view.count, 0) * bits * lanes + 7) // 8
+    return int((max(view.count, 0) * bits * lanes + 7) // 8)
 
 
 class ArrayLooks:

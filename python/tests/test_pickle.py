@@ -11,7 +11,7 @@ from multiprocessing import shared_memory
 
 import pyarrow as pa
 import pytest
-from moving_cases import NO_GOLDEN, columns, golden_files, on, ours, theirs
+from moving_cases import NO_CUDA_SIM, NO_GOLDEN, columns, golden_files, has_cuda_sim, on, ours, theirs, with_cuda
 from pickle_worker import alive, described, doubled
 
 import bowstring
@@ -302,6 +302,18 @@ def test_damaged_pickles_raise():
     ):
         with pytest.raises(bowstring.BowstringError):
             rebuild(*damaged)
+
+
+def test_buffers_with_strides_are_refused():
+    data, buffers = apart(ours(pa.array([1, 2], pa.int8())))
+    with pytest.raises(BufferError, match="strides"):
+        pickle.loads(data, buffers=[memoryview(b"abcd")[::2]])
+    assert theirs(pickle.loads(data, buffers=buffers)).to_pylist() == [1, 2]
+
+
+@pytest.mark.skipif(not has_cuda_sim(), reason=NO_CUDA_SIM)
+def test_device_memory():
+    with_cuda("cuda_worker.py", "moving")
 
 
 def test_in_another_process():
