@@ -14,7 +14,7 @@ from ._errors import InvalidData
 from ._library import lib, made
 
 if TYPE_CHECKING:
-    from ._array import Array, NodeView
+    from ._array import Array, BufferView, NodeView
 
 Piece = Union[Buffer, bytes]
 _READ = 0x100
@@ -46,11 +46,12 @@ class Cut:
         self.nodes: list[tuple[int, int, int]] = []
         self.places: list[int] = []
         self.pieces: list[Piece] = []
+        self._index = -1
         self._known: dict[tuple[int, int], int] = {}
-        if any(node.format in ("vu", "vz") for node in array.nodes):
+        self._all = array.nodes
+        if any(node.format in ("vu", "vz") for node in self._all):
             array = type(array)._of(made(lib.bowstring_array_resolve_sizes, array._handle, None), array.source)
         self._array = array
-        self._all = array.nodes
         self._node(0, self._all[0].offset, self._all[0].length)
         del self._array
 
@@ -115,6 +116,12 @@ class Cut:
 
     # Pieces.
 
+    def _view(self, index: int) -> "BufferView":
+        """What the array shows of a buffer, asked once."""
+        if index != self._index:
+            self._index, self._seen = index, self._array.buffer_view(index)
+        return self._seen
+
     def _none(self) -> None:
         self.places.append(-1)
 
@@ -126,15 +133,16 @@ class Cut:
         """Some bytes of a buffer, as they are."""
         if not size:
             return self._none()
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         self._inside(view, at, size)
         key = (view.ptr + at, size)
         if key not in self._known:
             self._known[key] = len(self.pieces)
-            self.pieces.append(self._array.buffer(index).slice(at, size))
+            buffer = self._array.buffer(index)
+            self.pieces.append(buffer if (at, size) == (0, view.bufsize) else buffer.slice(at, size))
         self.places.append(self._known[key])
 
-    def _inside(self, view: Any, at: int, size: int) -> None:
+    def _inside(self, view: "BufferView", at: int, size: int) -> None:
         if at < 0 or size < 0 or not view.ptr or (view.bufsize >= 0 and at + size > view.bufsize):
             found = f"{view.bufsize} bytes" if view.ptr else "NULL"
             where = f"{self._all[view.node].name!r}: " if self._all[view.node].name else ""
@@ -142,7 +150,7 @@ class Cut:
 
     def _ints(self, index: int, at: int, n: int) -> Any:
         """Whole numbers of a buffer, to read."""
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         bits = view.element[1]
         size = bits // 8
         if not n:
@@ -152,11 +160,11 @@ class Cut:
 
     def _is_all(self, index: int, at: int, n: int) -> bool:
         """Whether there are rows, and these are all that a buffer has."""
-        return at == 0 < n == self._array.buffer_view(index).n_elements
+        return at == 0 < n == self._view(index).n_elements
 
     def _fixed(self, index: int, at: int, n: int) -> None:
         """Values of one width."""
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         _, bits, lanes = view.element
         if bits == 1:
             return self._bits(index, at, n)
@@ -171,14 +179,14 @@ class Cut:
             return self._bytes(index, at // 8, (n + 7) // 8)
         if not n:
             return self._none()
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         start, end = at // 8, (at + n + 7) // 8
         self._inside(view, start, end - start)
         bits = int.from_bytes(_memory(view.ptr + start, end - start, _READ), "little") >> at % 8
         self._new((bits & (1 << n) - 1).to_bytes((n + 7) // 8, "little"))
 
     def _validity(self, node: "NodeView", at: int, n: int, nulls: int) -> None:
-        if nulls == 0 or not n or not self._array.buffer_view(node.first_buffer).ptr:
+        if nulls == 0 or not n or not self._view(node.first_buffer).ptr:
             return self._none()
         self._bits(node.first_buffer, at, n)
 
@@ -255,9 +263,9 @@ class Cut:
 
     def _views(self, node: "NodeView", at: int, n: int) -> None:
         index, last = node.first_buffer + 1, node.first_buffer + node.n_buffers - 1
-        variadic = [self._array.buffer_view(k) for k in range(index + 1, last)]
+        variadic = [self._view(k) for k in range(index + 1, last)]
         sizes = [max(view.bufsize, 0) for view in variadic]
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         if n:
             self._inside(view, at * 16, n * 16)
         words = _memory(view.ptr + at * 16, n * 16, _READ).cast("i") if n else numbers("i")
@@ -295,7 +303,7 @@ class Cut:
 
     def _nothing(self, node: "NodeView", at: int, row: int, out: bytearray) -> None:
         """A view that leads nowhere, which only a null may be: it becomes an empty one."""
-        validity = self._array.buffer_view(node.first_buffer).ptr
+        validity = self._view(node.first_buffer).ptr
         bit = at + row
         if not validity or ctypes.c_uint8.from_address(validity + bit // 8).value >> bit % 8 & 1:
             raise InvalidData(f"{node.name!r}: expected bytes of a view, found none", rule="B2", row=row)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from ctypes import byref
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import _c
 from ._library import call, lib
@@ -100,9 +100,9 @@ def kind_of(form: str) -> str:
     return shortened(form)
 
 
-def number_of(count: int, what: str) -> str:
-    """A count and what is counted."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def number_of(count: int, what: str, ending: str = "s") -> str:
+    """A count and what is counted, in the plural where it is not one."""
+    return f"{count:,} {what}{'' if count == 1 else ending}"
 
 
 def size_of(view: "BufferView") -> str:
@@ -119,13 +119,22 @@ def nulls_of(node: "NodeView") -> str:
     return "nulls unknown" if node.null_count < 0 else number_of(node.null_count, "null")
 
 
-def _extension(array: "Array", index: int) -> Optional[str]:
+def metadata_of(kind: int, index: int) -> dict[bytes, bytes]:
+    """The metadata of a node of a type's handle."""
     from ._type import _metadata
 
     info = _c.TypeNodeInfo()
-    call(lib.bowstring_type_node_info, lib.bowstring_array_type(array._handle), index, byref(info))
-    name = _metadata(info.metadata, info.metadata_bytes).get(b"ARROW:extension:name")
-    return None if name is None else name.decode("utf-8", "replace")
+    call(lib.bowstring_type_node_info, kind, index, byref(info))
+    return _metadata(info.metadata, info.metadata_bytes)
+
+
+def kind_said(form: str, flags: int, is_encoded: bool, metadata: dict[bytes, bytes], is_root: bool) -> str:
+    """The type of a node, with what its dictionary, its extension and its flags make of it."""
+    kind = f"dictionary<{kind_of(form)}>" if is_encoded else kind_of(form)
+    extension = metadata.get(b"ARROW:extension:name")
+    if extension is not None:
+        kind = f"{name_of(extension.decode('utf-8', 'replace'))}: {kind}"
+    return kind if flags & 2 or is_root else f"{kind} not null"
 
 
 def tree_of(array: "Array", limits: Limits) -> Shown:
@@ -134,14 +143,8 @@ def tree_of(array: "Array", limits: Limits) -> Shown:
     def shown(index: int, name: str, depth: int, room: int) -> tuple[Shown, int]:
         """A node with what of its subtree there is room for, and how many nodes that makes."""
         node = array.node(index)
-        kind = kind_of(node.format)
-        if node.dictionary >= 0:
-            kind = f"dictionary<{kind}>"
-        extension = _extension(array, index)
-        if extension is not None:
-            kind = f"{name_of(extension)}: {kind}"
-        if not node.flags & 2 and index:
-            kind += " not null"
+        metadata = metadata_of(lib.bowstring_array_type(array._handle), index)
+        kind = kind_said(node.format, node.flags, node.dictionary >= 0, metadata, index == 0)
         n_buffers = min(node.n_buffers, limits.buffers)
         buffers = [array.buffer_view(node.first_buffer + k) for k in range(n_buffers)]
         n_below = node.n_children + (node.dictionary >= 0)
