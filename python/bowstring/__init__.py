@@ -7,6 +7,7 @@ from ._buffer import Buffer
 from ._consume import PROTOCOLS, Refused, array, buffer
 from ._check import Finding
 from ._device import Device
+from ._distributed import register as _register_distributed
 from ._errors import (
     BowstringError,
     CallbackError,
@@ -62,3 +63,5 @@ __all__ = [
     "live_counts",
     "stream",
 ]
+
+_register_distributed()
