@@ -5,13 +5,13 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Iterable, Optional
 
-from . import _c, _capsules, _dlpack, _interfaces
+from . import _c, _capsules, _dlpack, _interfaces, _pyarrow, _python
 from ._array import Array
 from ._buffer import Buffer
 from ._capsules import DEVICE_STREAM, STREAM
 from ._device import Device, struct_of, sync_of
 from ._errors import BowstringError, DeviceUnavailable, Unsupported
-from ._library import call, lib, made
+from ._library import call, error_record, failure, lib, made, record_address
 from ._memory import HOST, CopyNeeded, Memory, build, copied_array, explain, same_values, with_views_as
 from ._stream import Stream
 from ._type import Type, TypeLike, as_type
@@ -168,6 +168,8 @@ _PROTOCOLS: "dict[str, Callable[[Any, Wanted], int]]" = {
     "values": _python_values,
 }
 PROTOCOLS = tuple(_PROTOCOLS)
+_ANYTHING = Wanted(None, None, None)
+_import, _lanes = _python.array_import, _pyarrow.lanes
 
 
 def _speaks(obj: Any, name: str) -> bool:
@@ -208,9 +210,11 @@ def _copied(handle: int, stream: Any) -> int:
     return copied_array(handle, None if array.device.is_cpu else sync_of("host" if stream is None else stream))
 
 
-def _first_of(obj: Any, wanted: Wanted, names: Iterable[str]) -> Array:
-    """What the first protocol gives that does not refuse."""
-    refusals: list[tuple[str, Exception]] = []
+def _first_of(
+    obj: Any, wanted: Wanted, names: Iterable[str], refused: "Iterable[tuple[str, Exception]]" = ()
+) -> Array:
+    """What the first protocol gives that does not refuse; `refused` did so before."""
+    refusals = list(refused)
     for name in names:
         if not _speaks(obj, name):
             continue
@@ -305,8 +309,36 @@ def array(
     BufferError
         It would take a copy, and `copy` is False.
     """
+    if schema is None and copy is None and via is None and stream is None:
+        # What most callers want of most producers, without a detour.
+        lane = _lanes.get(type(obj))
+        return _plain(obj) if lane is None else lane(obj)
     _queue_only(stream)
     wanted = Wanted(None if schema is None else as_type(schema), copy, stream)
+    return _general(obj, wanted, via)
+
+
+def _plain(obj: Any) -> Array:
+    """The array of a producer that is asked for nothing in particular."""
+    kind = type(obj)
+    if kind.__module__ == "pyarrow.lib":
+        _pyarrow.learn(kind)
+    if kind is Array or kind is Stream or isinstance(obj, type) or not hasattr(obj, "__arrow_c_device_array__"):
+        return _general(obj, _ANYTHING, None)
+    try:
+        schema, array = obj.__arrow_c_device_array__()
+        handle = _import(schema, array, 0, record_address())
+        if handle is not None:
+            return Array._of(handle, "__arrow_c_device_array__")
+        raise failure(error_record())
+    except MemoryError:
+        raise
+    except Exception as error:
+        return _first_of(obj, _ANYTHING, PROTOCOLS[1:], [("__arrow_c_device_array__", error)])
+
+
+def _general(obj: Any, wanted: Wanted, via: Optional[str]) -> Array:
+    copy, stream = wanted.copy, wanted.stream
     if via is None:
         if isinstance(obj, Array):
             handle = _fitting(lib.bowstring_array_retain(obj._handle), wanted)
