@@ -26,7 +26,7 @@ def _init() -> None:
 
 _new_builtin = ctypes.PYFUNCTYPE(py_object, c_void_p, c_void_p, c_void_p)(("PyCFunction_NewEx", ctypes.pythonapi))
 # A builtin keeps the address of its definition.
-_definitions = []
+_definitions: "list[_MethodDef]" = []
 
 
 def _builtin(name: str, flags: int) -> Any:
