@@ -1,4 +1,4 @@
-"""Arrays cut to what they show: each buffer's own bytes and no others, without a copy wherever bytes can stay as they are."""
+"""Arrays cut to what they show: of each buffer the bytes that are needed, as they are wherever they can be."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SMALL = 1 << 16
 class Cut:
     """What a window in CPU memory shows: every node from its first value on, and the bytes that it needs.
 
-    Bytes are those of the array wherever they can stay as they are. Anew are made, for windows that do not start at 0: bitmaps
-    that start within a byte, offsets, run ends, and views whose bytes are cut. Dictionaries are taken whole; what list views,
-    dense unions and views lead to is taken from the first value that is used to the last.
+    Bytes are those of the array wherever they can stay as they are. Made anew are, in windows that do not start at 0,
+    bitmaps that start within a byte, offsets and run ends; and views whose bytes are cut. Dictionaries are taken whole;
+    what list views, dense unions and views lead to is taken from the first value that is used to the last.
 
     Attributes
     ----------

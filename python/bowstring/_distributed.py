@@ -1,7 +1,7 @@
 """Arrays between Dask's workers: frames without a copy, as a pickle's buffers out of band.
 
-Nothing here imports distributed. Who has both has them know each other, in whatever order they were imported: a process that sends
-arrays by this must not meet one that knows nothing of it.
+Nothing here imports distributed. Where there are both, they know each other in whatever order they were imported: a
+process that sends arrays by this must not meet one that knows nothing of it.
 """
 
 from __future__ import annotations

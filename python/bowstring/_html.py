@@ -1,4 +1,4 @@
-"""Arrays for notebooks: one folded line for each node, its buffers in a table. All of it is one element with its own style."""
+"""Arrays for notebooks: a folded line for each node, its buffers in a table, all in one element with its own style."""
 
 from __future__ import annotations
 

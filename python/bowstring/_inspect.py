@@ -1,7 +1,7 @@
 """``python -m bowstring inspect``: the schema, the batches and the findings of files of Arrow data.
 
-Files are mapped and read by pyarrow, which checks little of what it hands on; the batches come in as they are, and are checked
-here. What pyarrow refuses, or cannot survive, no check can say more about.
+Files are mapped and read by pyarrow, which checks little of what it hands on; the batches come in as they are, and are
+checked here. What pyarrow refuses, or cannot survive, no check can say more about.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ exit status:
   {INVALID}  a file breaks a rule, or does not suit the profile
   {UNREADABLE}  a file cannot be read, or the command line is wrong
 
-Files are Arrow IPC files and streams, Feather version 2 among them; "-" is a stream on the standard input. They are read by
-pyarrow, and checked by bowstring as pyarrow hands them on. NO_COLOR in the environment turns colours off.
+Files are Arrow IPC files and streams, Feather version 2 among them; "-" is a stream on the standard input. They are
+read by pyarrow, and checked by bowstring as pyarrow hands them on. NO_COLOR in the environment turns colours off.
 """
 
 
@@ -72,7 +72,8 @@ class Progress:
             return
         self._next = now + self._EVERY
         self._is_shown = True
-        said = number_of(batches, "batch", "es") if total is None else f"{batches:,} of {number_of(total, 'batch', 'es')}"
+        of = f"{batches:,} of " if total is not None else ""
+        said = of + number_of(batches if total is None else total, "batch", "es")
         told = f"{self._name}: {said}, {number_of(rows, 'row')}, {said_size(size)}"
         self._stream.write(f"\r\x1b[K{told}")
         self._stream.flush()
@@ -156,10 +157,13 @@ def opened(path: str) -> Iterator[tuple[Any, str]]:
                     yield reader, "stream"
     except OSError as error:
         # pyarrow repeats the path in what it says of an error of the system's.
-        said = os.strerror(error.errno) if error.errno else f"pyarrow says: {shortened(' '.join(str(error).split()), 300)}"
-        raise Unreadable(said) from error
+        raise Unreadable(os.strerror(error.errno) if error.errno else _said(error)) from error
     except (pa.ArrowException, EOFError) as error:
-        raise Unreadable(f"pyarrow says: {shortened(' '.join(str(error).split()), 300)}") from error
+        raise Unreadable(_said(error)) from error
+
+
+def _said(error: BaseException) -> str:
+    return f"pyarrow says: {shortened(' '.join(str(error).split()) or type(error).__name__, 300)}"
 
 
 def batches_of(reader: Any, kind: str) -> Iterator[Any]:
@@ -245,8 +249,8 @@ class Inspection:
     def _batches(self) -> None:
         if not self.n_batches:
             return
-        total = f"{number_of(self.n_batches, 'batch', 'es')}, {number_of(self.n_rows, 'row')}, {said_size(self.n_bytes)}"
-        self._print(total)
+        batches = number_of(self.n_batches, "batch", "es")
+        self._print(f"{batches}, {number_of(self.n_rows, 'row')}, {said_size(self.n_bytes)}")
         for number, (rows, size, found) in enumerate(self.batches):
             told = f", {number_of(found, 'finding')}" if found else ""
             self._print(f"  batch {number}: {number_of(rows, 'row')}, {said_size(size)}{told}")
@@ -281,7 +285,7 @@ def _parser() -> argparse.ArgumentParser:
     inspect = commands.add_parser(
         "inspect",
         help="show and check files of Arrow data",
-        description="Shows the schema and the batches of files of Arrow data, and checks every value by the rules of Arrow.",
+        description="Shows schema and batches of files of Arrow data, and checks every value by the rules of Arrow.",
         epilog=_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -296,10 +300,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     inspect.add_argument(
         "--limit", type=_count, default=20, metavar="N",
-        help="the most findings to show of a file, 0 for all; findings of one rule and column are shown once (default: 20)",
+        help="the most findings to show of a file, 0 for all; those of one rule and column count as one (default: 20)",
     )
     inspect.add_argument(
-        "--color", choices=["auto", "always", "never"], default="auto", help="colours: auto for terminals (default: auto)"
+        "--color", choices=["auto", "always", "never"], default="auto",
+        help="colours: auto for terminals (default: auto)",
     )
     return parser
 

@@ -94,7 +94,7 @@ class ArrayLooks:
         return object.__sizeof__(self) + self.nbytes
 
     def _repr_html_(self: "Array") -> str:  # type: ignore[misc]
-        """The tree for notebooks: one folded line for each node, its buffers in a table; with its own style, without scripts."""
+        """The tree for notebooks: a folded line for each node, its buffers in a table; its own style, no scripts."""
         return html_of(self)
 
 

@@ -1,6 +1,7 @@
 """Arrays, buffers and types in pickles: by protocol 5 with their bytes out of band, which copies nothing.
 
-What a pickle takes of an array is what the array shows: `Cut` says how. Arrays that are not in CPU memory come back on the CPU.
+What a pickle takes of an array is what the array shows: `Cut` says how. Arrays that are not in CPU memory come back on
+the CPU.
 """
 
 from __future__ import annotations
@@ -66,6 +67,12 @@ class ArrayPickling:
     __slots__ = ()
 
     def __reduce_ex__(self: "Array", protocol: Any) -> Any:  # type: ignore[misc]
+        """The type, the numbers and the bytes that the array shows; by protocol 5 the bytes can go out of band.
+
+        Out of band nothing is copied but what `Cut` makes anew, and a buffer's pickle keeps it alive. What is unpickled
+        lies on the bytes that the pickle gives, each with an owner of its own, in CPU memory; an array on a device is
+        copied to the CPU first.
+        """
         kind, shape, pieces = parts_of(self)
         return _array, (kind, shape, *(_packed(piece, protocol) for piece in pieces))
 
@@ -84,7 +91,7 @@ class BufferPickling:
 
     def __reduce_ex__(self: "Buffer", protocol: Any) -> Any:  # type: ignore[misc]
         if self.bufsize < 0:
-            raise ValueError("expected a buffer whose size is known, found one whose size nobody has told: slice it first")
+            raise ValueError("expected a buffer of known size, found one whose size nobody has told: slice it first")
         host = self if self.device.is_cpu else self.to_device("cpu")
         return buffer_of, (_packed(memoryview(host), protocol),)  # type: ignore[arg-type]
 
@@ -102,4 +109,4 @@ class StreamPickling:
     __slots__ = ()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("a Stream gives each array once, and cannot be pickled or copied: collect() it, or send its arrays")
+        raise TypeError("a Stream gives each array once and cannot be pickled or copied: send its arrays, or collect() it")

@@ -21,8 +21,8 @@ _LETTERS = {
     "u": "utf8", "U": "large_utf8", "vz": "binary_view", "vu": "utf8_view", "tdD": "date32", "tdm": "date64",
     "tts": "time32(s)", "ttm": "time32(ms)", "ttu": "time64(us)", "ttn": "time64(ns)", "tDs": "duration(s)",
     "tDm": "duration(ms)", "tDu": "duration(us)", "tDn": "duration(ns)", "tiM": "interval(months)",
-    "tiD": "interval(day_time)", "tin": "interval(month_day_nano)", "+l": "list", "+L": "large_list", "+vl": "list_view",
-    "+vL": "large_list_view", "+s": "struct", "+m": "map", "+r": "run_end_encoded",
+    "tiD": "interval(day_time)", "tin": "interval(month_day_nano)", "+l": "list", "+L": "large_list",
+    "+vl": "list_view", "+vL": "large_list_view", "+s": "struct", "+m": "map", "+r": "run_end_encoded",
 }
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 _LONGEST = 60

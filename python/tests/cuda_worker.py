@@ -1,4 +1,4 @@
-"""What the tests of looking and moving ask of arrays on a device; run as a process of its own with the simulated CUDA driver."""
+"""What the tests of looking and moving ask of arrays on a device, in a process with the simulated CUDA driver."""
 
 import copy
 import gc

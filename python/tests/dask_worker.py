@@ -9,7 +9,10 @@ def made(seed, rows):
     """A partition: lists of structs with text, numbers and nulls, different for each seed."""
     values = [
         None if (i + seed) % 11 == 0 else [
-            {"name": None if (i + j) % 7 == 0 else f"{seed}-{i}-" + "é" * (j + i % 13), "n": None if (i + j) % 5 == 0 else i * seed}
+            {
+                "name": None if (i + j) % 7 == 0 else f"{seed}-{i}-" + "é" * (j + i % 13),
+                "n": None if (i + j) % 5 == 0 else i * seed,
+            }
             for j in range((i + seed) % 4)
         ]
         for i in range(rows)

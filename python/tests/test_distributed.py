@@ -23,8 +23,8 @@ ROWS, PARTITIONS = 6000, 8
 
 def test_importing_imports_no_dask():
     code = "import sys, bowstring, pickle; pickle.dumps(bowstring.Type('int8'));"
-    code += "print(sorted(m for m in sys.modules if m.partition('.')[0] in ('dask', 'distributed', 'numpy', 'pyarrow')))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    code += "print({m.partition('.')[0] for m in sys.modules} & {'dask', 'distributed', 'numpy', 'pyarrow'})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 @pytest.mark.parametrize("first", ["distributed", "bowstring"])
@@ -107,8 +107,7 @@ def test_frames_are_not_copied():
             places = {buffer_of(frame).ptr for frame in frames}
             moved = deserialize(header, frames)
             assert theirs(moved).equals(expected) and moved.type == array.type, name
-            found = {view.ptr for view in map(moved.buffer_view, range(moved._counts()[1])) if view.role != "variadic_sizes"}
-            assert places <= found | {0}, name
+            assert places <= {moved.buffer_view(index).ptr for index in range(moved._counts()[1])}, name
     whole = ours(pa.array(range(1000)))
     _, frames = serialize(whole)
     assert [buffer_of(frame).ptr for frame in frames] == [whole.buffer(1).ptr]

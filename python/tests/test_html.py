@@ -130,7 +130,8 @@ def chromium(folder, page, *options, dark=False, height=600):
     file.write_text(page, encoding="utf-8")
     command = [
         CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-        "--force-device-scale-factor=1", f"--user-data-dir={folder / 'profile'}", f"--window-size=800,{height}", *options,
+        "--force-device-scale-factor=1", f"--user-data-dir={folder / 'profile'}",
+        f"--window-size=800,{height}", *options,
     ]
     if dark:
         command.append("--blink-settings=preferredColorScheme=0")
@@ -207,7 +208,7 @@ def test_a_screenshot_in_light_and_dark(tmp_path):
         inked = [y for y, row in enumerate(rows) if any(pixel != ground for pixel in row)]
         seen[dark] = ground, inked[0], inked[-1], {pixel for row in rows for pixel in row}
     (light, top, bottom, colours), (dim, _, _, others) = seen[False], seen[True]
-    # Five lines: the struct, its bitmap, three columns. Kinds and names have colours of their own, dark ones on light ground.
+    # Five lines: the struct, its bitmap, three columns. Kinds and names have colours, dark ones on light ground.
     assert sum(light) > 700 and sum(dim) < 120
     assert 4 <= top and 70 < bottom < 200
     assert (11, 83, 148) in colours and (122, 62, 0) in colours

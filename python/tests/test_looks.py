@@ -1,4 +1,4 @@
-"""Arrays, buffers, streams and types as text: what is told, what is left off, and that nothing is read, waited for or called."""
+"""Arrays, buffers, streams and types as text: what is told and left off; that nothing is read, waited for or called."""
 
 import pyarrow as pa
 import pytest
