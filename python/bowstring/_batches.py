@@ -162,9 +162,10 @@ def stream(obj: Any, schema: Optional[TypeLike] = None, *, stream: Any = None) -
         return _with_type(obj, kind)
     refusals: list[tuple[str, Exception]] = []
     for name in _STREAMS:
-        if not isinstance(obj, Array) and _speaks(obj, name):
+        if not isinstance(obj, Array):
             try:
-                return _imported(obj, name, kind)
+                if _speaks(obj, name):
+                    return _imported(obj, name, kind)
             except MemoryError:
                 raise
             except Exception as error:

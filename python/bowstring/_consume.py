@@ -41,15 +41,6 @@ def _requested(wanted: Wanted) -> "tuple[object, ...]":
     return () if wanted.kind is None else (wanted.kind.__arrow_c_schema__(),)
 
 
-def _pair(found: Any, names: "tuple[bytes, ...]") -> Any:
-    """The two capsules that a producer of arrays gives, once they are what they should be."""
-    if not isinstance(found, tuple) or len(found) != 2:
-        raise TypeError(f"expected a pair of capsules, found {type(found).__name__}")
-    for capsule, expected in zip(found, ((_capsules.SCHEMA,), names)):
-        _check_capsule(capsule, expected)
-    return found
-
-
 def _check_capsule(capsule: Any, names: "tuple[bytes, ...]") -> None:
     if not _capsules.is_capsule(capsule):
         raise TypeError(f"expected a capsule, found {type(capsule).__name__}")
@@ -58,14 +49,28 @@ def _check_capsule(capsule: Any, names: "tuple[bytes, ...]") -> None:
         raise ValueError(f"expected a capsule named {expected}, found {_capsules.name_of(capsule).decode()!r}")
 
 
+def _imported(pair: Any) -> int:
+    """The handle of an array of the two capsules that a producer gives."""
+    try:
+        schema, array = pair
+        return _capsules.array_from(schema, array)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, BowstringError):
+            raise
+        # What Python says of a capsule is no help to whoever wrote the producer.
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"expected a pair of capsules, found {type(pair).__name__}") from None
+        _check_capsule(pair[0], (_capsules.SCHEMA,))
+        _check_capsule(pair[1], (DEVICE_ARRAY, ARRAY))
+        raise
+
+
 def _device_array(obj: Any, wanted: Wanted) -> int:
-    schema, array = _pair(obj.__arrow_c_device_array__(*_requested(wanted)), (DEVICE_ARRAY,))
-    return _capsules.array_from(schema, array)
+    return _imported(obj.__arrow_c_device_array__(*_requested(wanted)))
 
 
 def _host_array(obj: Any, wanted: Wanted) -> int:
-    schema, array = _pair(obj.__arrow_c_array__(*_requested(wanted)), (ARRAY,))
-    return _capsules.array_from(schema, array)
+    return _imported(obj.__arrow_c_array__(*_requested(wanted)))
 
 
 def _one_of(stream: int, wanted: Wanted) -> int:
@@ -212,13 +217,15 @@ def _copied(handle: int, stream: Any) -> int:
     return copied_array(handle, None if array.device.is_cpu else sync_of("host" if stream is None else stream))
 
 
-def _first_of(obj: Any, wanted: Wanted, names: Iterable[str]) -> Array:
-    """What the first protocol gives that does not refuse."""
-    refusals: list[tuple[str, Exception]] = []
+def _first_of(obj: Any, wanted: Wanted, names: Iterable[str], refused: Optional[Exception] = None) -> Array:
+    """What the first protocol gives that does not refuse; `refused` is how a device array has refused already."""
+    refusals: list[tuple[str, Exception]] = [] if refused is None else [("__arrow_c_device_array__", refused)]
     for name in names:
-        if not _speaks(obj, name):
+        if refusals and refusals[0][0] == name:
             continue
         try:
+            if not _speaks(obj, name):
+                continue
             handle = _fitting(_PROTOCOLS[name](obj, wanted), wanted)
             if wanted.copy and name != "values":
                 handle = _copied(handle, wanted.stream)
@@ -309,9 +316,20 @@ def array(
     BufferError
         It would take a copy, and `copy` is False.
     """
+    refused = None
+    if schema is None and not copy and via is None and type(obj) is not Array:
+        # The way that most data takes, without a detour.
+        produce = getattr(obj, "__arrow_c_device_array__", None)
+        if produce is not None and not isinstance(obj, type):
+            try:
+                return Array._of(_imported(produce()), "__arrow_c_device_array__")
+            except MemoryError:
+                raise
+            except Exception as error:
+                refused = error
     _queue_only(stream)
     wanted = Wanted(None if schema is None else as_type(schema), copy, stream)
-    if via is None:
+    if via is None and refused is None:
         if isinstance(obj, Array):
             handle = _fitting(lib.bowstring_array_retain(obj._handle), wanted)
             return Array._of(_copied(handle, stream) if copy else handle, obj._source)
@@ -320,7 +338,7 @@ def array(
             obj._handle = c_void_p()
             handle = _fitting(_one_of(taken, wanted), wanted)
             return Array._of(_copied(handle, stream) if copy else handle, source)
-    return _first_of(obj, wanted, _names_of(via))
+    return _first_of(obj, wanted, _names_of(via), refused)
 
 
 def _cuda_memory(obj: Any, stream: Any) -> Buffer:
@@ -334,9 +352,8 @@ def _cuda_memory(obj: Any, stream: Any) -> Buffer:
     # Queues wait for arrays: bytes in one.
     sync = _c.Sync(_c.SYNC_QUEUE, 0, queue)
     size = memory.entry.size_bytes
-    bytes_ = Array._of(
-        build(as_type("uint8")._handle, [(size, 0, 0, 2)], [Memory.none(), memory], what.device, sync), "",
-    )
+    kind = Type("uint8")
+    bytes_ = Array._of(build(kind._handle, [(size, 0, 0, 2)], [Memory.none(), memory], what.device, sync), "")
     bytes_.synchronize(ours)
     return Buffer._of(made(lib.bowstring_array_buffer, bytes_._handle, 1), obj)
 
@@ -423,10 +440,9 @@ def buffer(obj: Any, *, stream: Any = None) -> Buffer:
         return _host_memory(obj, stream) if obj.is_cpu else _arrow_memory(obj, stream)
     refusals: list[tuple[str, Exception]] = []
     for name, take in _MEMORY.items():
-        if not _speaks(obj, name):
-            continue
         try:
-            return take(obj, stream)
+            if _speaks(obj, name):
+                return take(obj, stream)
         except MemoryError:
             raise
         except Exception as error:

@@ -359,7 +359,8 @@ def _masked(handle: int, mask: Any, copy: Optional[bool], queue: Optional[int]) 
         elif letter in "bui" and size == 1:
             if copy is False:
                 raise CopyNeeded("expected a mask of bits, found one of bytes")
-            bits = _values(what._replace(typestr="|b1"), new_type("b")._handle, None, of_mask, False)
+            boolean = new_type("b")
+            bits = _values(what._replace(typestr="|b1"), boolean._handle, None, of_mask, False)
             try:
                 memory = taken_apart(bits)[1][1]
             finally:
