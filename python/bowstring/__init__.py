@@ -5,6 +5,7 @@ from ._array import Array, BufferView, NodeView
 from ._batches import stream
 from ._buffer import Buffer
 from ._consume import PROTOCOLS, Refused, array, buffer
+from ._check import Finding
 from ._device import Device
 from ._errors import (
     BowstringError,
@@ -23,6 +24,7 @@ from ._errors import (
 )
 from ._library import __version__, live_counts
 from ._memory import CopyNeeded
+from ._parts import Node, Parts, from_buffers
 from ._stream import Stream
 from ._type import Type
 
@@ -37,13 +39,16 @@ __all__ = [
     "Device",
     "DeviceError",
     "DeviceUnavailable",
+    "Finding",
     "InternalError",
     "InvalidArgument",
     "InvalidData",
+    "Node",
     "NodeView",
     "NotConforming",
     "OutOfMemory",
     "PROTOCOLS",
+    "Parts",
     "Refused",
     "Released",
     "Stream",
@@ -53,6 +58,7 @@ __all__ = [
     "__version__",
     "array",
     "buffer",
+    "from_buffers",
     "live_counts",
     "stream",
 ]

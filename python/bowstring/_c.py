@@ -288,7 +288,7 @@ class StreamCallbacks(Sized):
 
 
 class CallbackScope(Sized):
-    _fields_ = [("struct_size", c_size_t), ("alive", c_void_p), ("enter", c_void_p), ("leave", c_void_p)]
+    _fields_ = [("struct_size", c_size_t), *((name, c_void_p) for name in ("alive", "enter", "leave", "held", "pause", "resume"))]
 
 
 COUNTED = ("types", "arrays", "buffers", "streams", "tensors", "blocks", "pending", "leaked_callbacks")

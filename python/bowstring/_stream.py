@@ -10,11 +10,12 @@ from ._array import Array
 from ._device import Device, DeviceLike, device_of, struct_of, sync_of
 from ._library import call, lib, made
 from ._looks import StreamLooks
+from ._pickle import StreamPickling
 from ._produce import StreamProtocols
 from ._type import Type, TypeLike, as_type
 
 
-class Stream(StreamProtocols, StreamLooks):
+class Stream(StreamProtocols, StreamLooks, StreamPickling):
     """Arrays of one type from one producer, each given once. It has one owner: what takes it leaves it empty.
 
     Iterating gives the arrays. A failed stream repeats its error.
@@ -42,7 +43,7 @@ class Stream(StreamProtocols, StreamLooks):
         batches = list(arrays)
         handles = (c_void_p * len(batches))(*(batch._handle for batch in batches))
         kind = None if type is None else as_type(type)
-        handle = made(lib.bowstring_stream_from_arrays, kind and kind._handle, handles, len(batches))
+        handle = made(lib.bowstring_stream_from_arrays, None if kind is None else kind._handle, handles, len(batches))
         return cls._of(handle, "arrays")
 
     def __del__(self) -> None:
