@@ -37,8 +37,17 @@ class Wanted:
         return None if self.kind is None else self.kind._handle
 
 
-def _requested(wanted: Wanted) -> "tuple[object, ...]":
-    return () if wanted.kind is None else (wanted.kind.__arrow_c_schema__(),)
+def _asked(produce: Callable[..., Any], kind: Kind) -> Any:
+    """What a producer gives when it is asked for a type; one that has no way to it is asked for what it has."""
+    if kind is not None:
+        try:
+            return produce(kind.__arrow_c_schema__())
+        except MemoryError:
+            raise
+        # Names alone make some producers refuse. If it was more than that, what they have is not what is wanted either.
+        except Exception:
+            pass
+    return produce()
 
 
 def _check_capsule(capsule: Any, names: "tuple[bytes, ...]") -> None:
@@ -66,11 +75,11 @@ def _imported(pair: Any) -> int:
 
 
 def _device_array(obj: Any, wanted: Wanted) -> int:
-    return _imported(obj.__arrow_c_device_array__(*_requested(wanted)))
+    return _imported(_asked(obj.__arrow_c_device_array__, wanted.kind))
 
 
 def _host_array(obj: Any, wanted: Wanted) -> int:
-    return _imported(obj.__arrow_c_array__(*_requested(wanted)))
+    return _imported(_asked(obj.__arrow_c_array__, wanted.kind))
 
 
 def _one_of(stream: int, wanted: Wanted) -> int:
@@ -101,13 +110,13 @@ def _one_of(stream: int, wanted: Wanted) -> int:
 
 
 def _device_stream(obj: Any, wanted: Wanted) -> int:
-    capsule = obj.__arrow_c_device_stream__(*_requested(wanted))
+    capsule = _asked(obj.__arrow_c_device_stream__, wanted.kind)
     _check_capsule(capsule, (DEVICE_STREAM,))
     return _one_of(_capsules.stream_from(capsule), wanted)
 
 
 def _host_stream(obj: Any, wanted: Wanted) -> int:
-    capsule = obj.__arrow_c_stream__(*_requested(wanted))
+    capsule = _asked(obj.__arrow_c_stream__, wanted.kind)
     _check_capsule(capsule, (STREAM,))
     return _one_of(_capsules.stream_from(capsule), wanted)
 
