@@ -47,9 +47,11 @@ def _compact(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 def element_of(typestr: str) -> tuple[str, int, str]:
     """Kind, bytes and unit of a typestr; an error says why there is no such element."""
-    if len(typestr) < 3 or typestr[0] not in "<>|=":
+    if len(typestr) < 3 - typestr.endswith("O") or typestr[0] not in "<>|=":
         raise InvalidData(f"expected a typestr such as '<i4', found {typestr!r}")
     order, kind, rest = typestr[0], typestr[1], typestr[2:]
+    if kind == "O":
+        raise Unsupported(f"expected numbers, booleans or times, found {typestr!r}, which are references to Python objects")
     digits, _, unit = rest.partition("[")
     if not digits.isdigit():
         raise InvalidData(f"expected a typestr such as '<i4', found {typestr!r}")
@@ -125,7 +127,6 @@ def _advice(letter: str) -> str:
     return {
         "V": ", which are structured; give their fields one by one",
         "U": ", which is UTF-32; Arrow has UTF-8",
-        "O": ", which are references to Python objects",
         "t": ", which are bits; only masks may be bits here",
     }.get(letter, "")
 

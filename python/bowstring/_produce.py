@@ -98,7 +98,8 @@ class ArrayProtocols(ArrayTensors):
             pyarrow = importlib.import_module("pyarrow")
         except ImportError as error:
             raise ImportError("expected PyArrow, which makes this array, found none installed") from error
-        return pyarrow.array(_Capsules(self), type=type)
+        found = pyarrow.array(_Capsules(self))
+        return found if type is None or found.type.equals(type) else found.cast(type)
 
 
 class _Capsules:

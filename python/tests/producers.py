@@ -33,6 +33,8 @@ def empty_capsule(name):
 
 
 _NAMES = []
+# Structs and callbacks stay: who lets go last is what is tested.
+_KEPT = []
 _NOTHING = ctypes.create_string_buffer(1024)
 
 
@@ -53,6 +55,7 @@ class Ints:
         self._release = ctypes.CFUNCTYPE(None, ctypes.POINTER(_c.ArrowArray))(self._on_release)
         self._release_schema = ctypes.CFUNCTYPE(None, ctypes.POINTER(_c.ArrowSchema))(self._on_release_schema)
         self._destroy = _DESTRUCTOR(self._on_destroy)
+        _KEPT.append((self._release, self._release_schema, self._destroy, self._kept, self.values))
 
     def _on_release(self, struct):
         self.released += 1
@@ -150,6 +153,7 @@ class Tensor:
             self.struct = Versioned(*version, None, deleter, flags, tensor)
         else:
             self.struct = Legacy(tensor, None, deleter)
+        _KEPT.append((self._deleter, self._destroy, self._shape, self._strides, self.struct, self.values))
 
     def _on_delete(self, address):
         assert address == ctypes.addressof(self.struct)
