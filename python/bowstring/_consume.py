@@ -5,13 +5,13 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Iterable, Optional
 
-from . import _c, _capsules, _dlpack, _interfaces
+from . import _c, _capsules, _dlpack, _interfaces, _pyarrow, _python
 from ._array import Array
 from ._buffer import Buffer
-from ._capsules import ARRAY, DEVICE_ARRAY, DEVICE_STREAM, STREAM
+from ._capsules import DEVICE_STREAM, STREAM
 from ._device import Device, struct_of, sync_of
 from ._errors import BowstringError, DeviceUnavailable, Unsupported
-from ._library import call, lib, made
+from ._library import call, error_record, failure, lib, made, record_address
 from ._memory import HOST, CopyNeeded, Memory, build, copied_array, explain, same_values, with_views_as
 from ._stream import Stream
 from ._type import Type, TypeLike, as_type
@@ -50,6 +50,13 @@ def _asked(produce: Callable[..., Any], kind: Kind) -> Any:
     return produce()
 
 
+def _pair(found: Any) -> Any:
+    """The two capsules that a producer of arrays gives; the library looks at their names."""
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise TypeError(f"expected a pair of capsules, found {type(found).__name__}")
+    return found
+
+
 def _check_capsule(capsule: Any, names: "tuple[bytes, ...]") -> None:
     if not _capsules.is_capsule(capsule):
         raise TypeError(f"expected a capsule, found {type(capsule).__name__}")
@@ -58,28 +65,12 @@ def _check_capsule(capsule: Any, names: "tuple[bytes, ...]") -> None:
         raise ValueError(f"expected a capsule named {expected}, found {_capsules.name_of(capsule).decode()!r}")
 
 
-def _imported(pair: Any) -> int:
-    """The handle of an array of the two capsules that a producer gives."""
-    try:
-        schema, array = pair
-        return _capsules.array_from(schema, array)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, BowstringError):
-            raise
-        # What Python says of a capsule is no help to whoever wrote the producer.
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(f"expected a pair of capsules, found {type(pair).__name__}") from None
-        _check_capsule(pair[0], (_capsules.SCHEMA,))
-        _check_capsule(pair[1], (DEVICE_ARRAY, ARRAY))
-        raise
-
-
 def _device_array(obj: Any, wanted: Wanted) -> int:
-    return _imported(_asked(obj.__arrow_c_device_array__, wanted.kind))
+    return _capsules.array_from(*_pair(_asked(obj.__arrow_c_device_array__, wanted.kind)))
 
 
 def _host_array(obj: Any, wanted: Wanted) -> int:
-    return _imported(_asked(obj.__arrow_c_array__, wanted.kind))
+    return _capsules.array_from(*_pair(_asked(obj.__arrow_c_array__, wanted.kind)))
 
 
 def _one_of(stream: int, wanted: Wanted) -> int:
@@ -186,6 +177,8 @@ _PROTOCOLS: "dict[str, Callable[[Any, Wanted], int]]" = {
     "values": _python_values,
 }
 PROTOCOLS = tuple(_PROTOCOLS)
+_ANYTHING = Wanted(None, None, None)
+_import, _lanes = _python.array_import, _pyarrow.lanes
 
 
 def _speaks(obj: Any, name: str) -> bool:
@@ -226,12 +219,12 @@ def _copied(handle: int, stream: Any) -> int:
     return copied_array(handle, None if array.device.is_cpu else sync_of("host" if stream is None else stream))
 
 
-def _first_of(obj: Any, wanted: Wanted, names: Iterable[str], refused: Optional[Exception] = None) -> Array:
-    """What the first protocol gives that does not refuse; `refused` is how a device array has refused already."""
-    refusals: list[tuple[str, Exception]] = [] if refused is None else [("__arrow_c_device_array__", refused)]
+def _first_of(
+    obj: Any, wanted: Wanted, names: Iterable[str], refused: "Iterable[tuple[str, Exception]]" = ()
+) -> Array:
+    """What the first protocol gives that does not refuse; `refused` did so before."""
+    refusals = list(refused)
     for name in names:
-        if refusals and refusals[0][0] == name:
-            continue
         try:
             if not _speaks(obj, name):
                 continue
@@ -325,20 +318,39 @@ def array(
     BufferError
         It would take a copy, and `copy` is False.
     """
-    refused = None
-    if schema is None and not copy and via is None and type(obj) is not Array:
-        # The way that most data takes, without a detour.
-        produce = getattr(obj, "__arrow_c_device_array__", None)
-        if produce is not None and not isinstance(obj, type):
-            try:
-                return Array._of(_imported(produce()), "__arrow_c_device_array__")
-            except MemoryError:
-                raise
-            except Exception as error:
-                refused = error
+    if schema is None and copy is None and via is None and stream is None:
+        # What most callers want of most producers, without a detour.
+        lane = _lanes.get(type(obj))
+        return _plain(obj) if lane is None else lane(obj)
     _queue_only(stream)
     wanted = Wanted(None if schema is None else as_type(schema), copy, stream)
-    if via is None and refused is None:
+    return _general(obj, wanted, via)
+
+
+def _plain(obj: Any) -> Array:
+    """The array of a producer that is asked for nothing in particular."""
+    kind = type(obj)
+    if kind.__module__ == "pyarrow.lib":
+        _pyarrow.learn(kind)
+    # Asked of the class: what its object has to say of it, or raises, is for the longer way.
+    if kind is Array or kind is Stream or not hasattr(kind, "__arrow_c_device_array__"):
+        return _general(obj, _ANYTHING, None)
+    try:
+        found = obj.__arrow_c_device_array__()
+        schema, array = found if type(found) is tuple and len(found) == 2 else _pair(found)
+        handle = _import(schema, array, 0, record_address())
+        if handle is not None:
+            return Array._of(handle, "__arrow_c_device_array__")
+        raise failure(error_record())
+    except MemoryError:
+        raise
+    except Exception as error:
+        return _first_of(obj, _ANYTHING, PROTOCOLS[1:], [("__arrow_c_device_array__", error)])
+
+
+def _general(obj: Any, wanted: Wanted, via: Optional[str]) -> Array:
+    copy, stream = wanted.copy, wanted.stream
+    if via is None:
         if isinstance(obj, Array):
             handle = _fitting(lib.bowstring_array_retain(obj._handle), wanted)
             return Array._of(_copied(handle, stream) if copy else handle, obj._source)
@@ -347,7 +359,7 @@ def array(
             obj._handle = c_void_p()
             handle = _fitting(_one_of(taken, wanted), wanted)
             return Array._of(_copied(handle, stream) if copy else handle, source)
-    return _first_of(obj, wanted, _names_of(via), refused)
+    return _first_of(obj, wanted, _names_of(via))
 
 
 def _cuda_memory(obj: Any, stream: Any) -> Buffer:

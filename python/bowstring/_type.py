@@ -6,7 +6,7 @@ import ctypes
 from ctypes import byref, c_void_p
 from typing import Any, Iterator, Optional, Union
 
-from . import _c, _capsules
+from . import _c, _capsules, _python
 from ._library import call, lib, made, text_of
 
 NULLABLE = 2
@@ -68,9 +68,9 @@ class Type:
         """A type with a handle of its own on a node that somebody else holds."""
         return cls._of(lib.bowstring_type_retain(handle))
 
-    def __del__(self) -> None:
+    def __del__(self, _release: Any = _python.type_release) -> None:
         if self._handle:
-            lib.bowstring_type_release(self._handle)
+            _release(self._handle)
 
     def _info(self) -> Any:
         info = _c.TypeNodeInfo()

@@ -11,9 +11,8 @@ import pandas
 import polars
 import pyarrow as pa
 import pytest
-from producers import ARRAY, DEVICE_ARRAY, SCHEMA, Ints, Speaks, name_of, pointer_in
-
 from bowstring import _c
+from producers import ARRAY, DEVICE_ARRAY, SCHEMA, Ints, Speaks, name_of, pointer_in
 
 BATCH = pa.record_batch({"a": [1, None, 3], "s": ["x", "yy", None], "l": [[1], None, [2, 3]]})
 
@@ -237,5 +236,5 @@ def test_a_pending_exception_survives_a_capsule():
     """A consumer that fails lets the capsules go with its exception pending."""
     array = bowstring.array(BATCH)
     for _ in range(3):
-        with pytest.raises(pa.ArrowInvalid, match="Cannot import"):
+        with pytest.raises(pa.ArrowInvalid, match="has 3 children, expected 0"):
             pa.Array._import_from_c_capsule(pa.int8().__arrow_c_schema__(), array.__arrow_c_array__()[1])
