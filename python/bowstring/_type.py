@@ -166,7 +166,9 @@ class Type:
         """
         ignored = (not names) * _c.IGNORE_NAMES | (not metadata) * _c.IGNORE_METADATA
         ignored |= (not nullable) * _c.IGNORE_NULLABLE
-        return bool(lib.bowstring_type_equals(self._handle, as_type(other)._handle, ignored))
+        # It has to be there during the call.
+        kind = as_type(other)
+        return bool(lib.bowstring_type_equals(self._handle, kind._handle, ignored))
 
     def __eq__(self, other: object) -> bool:
         return self.equals(other) if isinstance(other, Type) else NotImplemented
