@@ -1,6 +1,7 @@
 """Columnar data from any library to any other, without copying it and without losing track of who frees it."""
 
 from ._array import Array, BufferView, NodeView
+from ._awkward_in import from_awkward
 from ._buffer import Buffer
 from ._check import Finding
 from ._device import Device
@@ -49,6 +50,7 @@ __all__ = [
     "Type",
     "Unsupported",
     "__version__",
+    "from_awkward",
     "from_buffers",
     "live_counts",
 ]

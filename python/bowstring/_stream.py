@@ -42,7 +42,7 @@ class Stream(StreamProtocols, StreamLooks):
         batches = list(arrays)
         handles = (c_void_p * len(batches))(*(batch._handle for batch in batches))
         kind = None if type is None else as_type(type)
-        handle = made(lib.bowstring_stream_from_arrays, kind and kind._handle, handles, len(batches))
+        handle = made(lib.bowstring_stream_from_arrays, None if kind is None else kind._handle, handles, len(batches))
         return cls._of(handle, "arrays")
 
     def __del__(self) -> None:

@@ -204,8 +204,8 @@ def _rebuilt(state: tuple[Any, ...]) -> Type:
     handles = (c_void_p * len(parts))(*(part._handle for part in parts))
     return Type._of(
         made(
-            lib.bowstring_type_new, form, name, flags, handles, len(parts), values and values._handle, metadata,
-            len(metadata or b""),
+            lib.bowstring_type_new, form, name, flags, handles, len(parts), None if values is None else values._handle,
+            metadata, len(metadata or b""),
         )
     )
 
