@@ -14,6 +14,7 @@
 #define FIRST_BowstringLiveCounts RELEASED(BowstringLiveCounts, 72)
 #define FIRST_BowstringNodeInfo RELEASED(BowstringNodeInfo, 112)
 #define FIRST_BowstringPlacement RELEASED(BowstringPlacement, 80)
+#define FIRST_BowstringPythonApi RELEASED(BowstringPythonApi, 152)
 #define FIRST_BowstringStreamCallbacks RELEASED(BowstringStreamCallbacks, 64)
 #define FIRST_BowstringTensorOptions RELEASED(BowstringTensorOptions, 32)
 #define FIRST_BowstringTransferOptions RELEASED(BowstringTransferOptions, 72)

@@ -47,6 +47,7 @@ ABI_AT(BowstringBufferInfo, struct_size, 0);
 ABI_AT(BowstringBufferMemory, struct_size, 0);
 ABI_AT(BowstringCallbackScope, struct_size, 0);
 ABI_AT(BowstringLiveCounts, struct_size, 0);
+ABI_AT(BowstringPythonApi, struct_size, 0);
 ABI_ASSERT(sizeof(BowstringPlacement) >= 80, "BowstringPlacement");
 ABI_ASSERT(sizeof(BowstringTypeNodeInfo) >= 80, "BowstringTypeNodeInfo");
 ABI_ASSERT(sizeof(BowstringNodeInfo) >= 112, "BowstringNodeInfo");

@@ -230,6 +230,34 @@ static void read_scope(const struct sized *sized) {
   alone(take_scope, &large);
 }
 
+/* Every member leads somewhere; nothing is called before there is a capsule. */
+static BowstringPythonApi python_members(void) {
+  BowstringPythonApi members;
+  void *const somewhere = &type;
+  for (size_t at = 0; at < sizeof members; at += sizeof somewhere) memcpy((char *)&members + at, &somewhere, sizeof somewhere);
+  return members;
+}
+
+static BowstringStatus init_python(void *api) { return bowstring_python_init(api, &report); }
+
+/* It is given once in a process; the same again is fine. */
+static void take_python(const void *told) {
+  const BowstringPythonApi members = python_members();
+  for (int i = 0; i < 2; i++) {
+    unsigned char *bytes = stated(&members, sizeof members, *(const size_t *)told, 0);
+    CHECK_OK(init_python(bytes));
+    free(bytes);
+  }
+}
+
+static void read_python(const struct sized *sized) {
+  const BowstringPythonApi members = python_members();
+  test_refusals(sized, init_python, &members);
+  for (size_t told = sized->first; told <= sized->now + 9; told++) alone(take_python, &told);
+  const size_t large = LARGEST;
+  alone(take_python, &large);
+}
+
 static BowstringStatus validate_schema(void *options) {
   struct ArrowSchema schema;
   CHECK_OK(bowstring_type_export(type, &schema, &report));
@@ -435,6 +463,7 @@ static const struct sized sized_structs[] = {
     {SIZED(BowstringLiveCounts), write_counts, 1, NULL},
     {SIZED(BowstringPlacement), write_placement, 0, read_placement},
     {SIZED(BowstringCallbackScope), NULL, 0, read_scope},
+    {SIZED(BowstringPythonApi), NULL, 0, read_python},
     {SIZED(BowstringValidateOptions), NULL, 0, read_options},
     {SIZED(BowstringTensorOptions), NULL, 0, read_tensor_options},
     {SIZED(BowstringStreamCallbacks), NULL, 0, read_callbacks},

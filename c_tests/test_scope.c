@@ -4,13 +4,16 @@
 #include "alone.h"
 #include "build.h"
 #include "check.h"
+#include "released_sizes.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static atomic_int entered, left, is_alive = 1;
 static _Thread_local int tokens[64], depth;
@@ -31,7 +34,7 @@ static void leave(int token) {
 }
 
 static void set_scope(void) {
-  BowstringCallbackScope scope = {sizeof scope, alive_now, enter, leave};
+  BowstringCallbackScope scope = {.struct_size = sizeof scope, .alive = alive_now, .enter = enter, .leave = leave};
   CHECK_OK(bowstring_callback_scope_set(&scope, &report));
 }
 
@@ -187,16 +190,19 @@ static void test_nested(const void *unused) {
 }
 
 static void test_wrong_scopes(const void *unused) {
-  BowstringCallbackScope scope = {sizeof scope, NULL, enter, leave};
+  BowstringCallbackScope scope = {.struct_size = sizeof scope, .enter = enter, .leave = leave};
   struct {
     BowstringCallbackScope known;
     size_t later;
-  } larger = {{sizeof larger, NULL, enter, leave}, 1};
+  } larger = {{.struct_size = sizeof larger, .enter = enter, .leave = leave}, 1};
   (void)unused;
   CHECK_FAILS(bowstring_callback_scope_set(NULL, &report), BOWSTRING_INVALID_ARGUMENT);
-  scope.struct_size--;
+  scope.struct_size = FIRST_BowstringCallbackScope - 1;
   CHECK_FAILS(bowstring_callback_scope_set(&scope, &report), BOWSTRING_INVALID_ARGUMENT);
-  scope.struct_size++;
+  scope.struct_size = sizeof scope;
+  scope.held = alive_now;
+  CHECK_FAILS(bowstring_callback_scope_set(&scope, &report), BOWSTRING_INVALID_ARGUMENT);
+  scope.held = NULL;
   scope.enter = NULL;
   CHECK_FAILS(bowstring_callback_scope_set(&scope, &report), BOWSTRING_INVALID_ARGUMENT);
   scope.enter = enter;
@@ -319,6 +325,62 @@ static void test_close_waits(const void *unused) {
   CHECK_INT(live_counts().leaked_callbacks, 0);
 }
 
+static void *race_one(void *buffer) {
+  bowstring_buffer_release(buffer);
+  return NULL;
+}
+
+/* ---- forks: the child has none of the threads that were inside a callback ---- */
+
+/* A child that waits for ever is ended by its alarm, and so fails. */
+static void close_in_child(void) {
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(10);
+    bowstring_callback_scope_close();
+    _exit(0);
+  }
+  int status = 0;
+  CHECK_INT(waitpid(child, &status, 0), child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static pid_t forked = -1;
+
+static void owner_forks(void *owner) {
+  forked = fork();
+  CHECK(forked >= 0);
+  owner_inside(owner);
+}
+
+static void test_forks(const void *unused) {
+  static char bytes[1];
+  BowstringOwnedBuffer waits = {bytes, 1, owner_new(NULL), owner_waits}, forks = {bytes, 1, owner_new(NULL), owner_forks};
+  BowstringBuffer *waiting, *forking;
+  pthread_t releasing;
+  (void)unused;
+  set_scope();
+  CHECK_OK(bowstring_buffer_wrap(&waits, NULL, &waiting, &report));
+  CHECK_OK(bowstring_buffer_wrap(&forks, NULL, &forking, &report));
+  CHECK_INT(pthread_create(&releasing, NULL, race_one, waiting), 0);
+  pause_until(&inside);
+  close_in_child();
+  bowstring_buffer_release(forking);
+  if (forked == 0) {
+    /* Out of the callback in the child as well, where nobody is inside now, and every later one is skipped. */
+    alarm(10);
+    bowstring_callback_scope_close();
+    _exit(callbacks == 1 ? 0 : 1);
+  }
+  int status = 0;
+  CHECK_INT(waitpid(forked, &status, 0), forked);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  may_go = 1;
+  CHECK_INT(pthread_join(releasing, NULL), 0);
+  CHECK_INT(callbacks, 2);
+}
+
 /* Every callback either ran before the scope was closed, or was skipped and counted. */
 static atomic_int ran;
 
@@ -369,7 +431,8 @@ int main(void) {
   alone(test_closed, NULL);
   alone(test_not_alive, NULL);
   alone(test_close_waits, NULL);
+  alone(test_forks, NULL);
   for (int i = 0; i < 20; i++) alone(test_close_races, NULL);
-  CHECK_INT(alone_count(), 27);
-  return check_end(80);
+  CHECK_INT(alone_count(), 28);
+  return check_end(85);
 }

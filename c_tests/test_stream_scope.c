@@ -3,8 +3,10 @@
 #include "build.h"
 #include "check.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int depth, entered, asked, let_go;
 
@@ -142,12 +144,103 @@ static void test_closed(const void *maker) {
   exit(0);
 }
 
+/* ---- a lock that the producer needs, as an interpreter's ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int has_lock;
+static int pauses;
+
+static int lock_is_held(void) { return has_lock; }
+
+static int lock_enter(void) {
+  if (has_lock) return 1;
+  pthread_mutex_lock(&lock);
+  has_lock = 1;
+  return 0;
+}
+
+static void lock_leave(int had_it) {
+  CHECK(has_lock);
+  if (had_it) return;
+  has_lock = 0;
+  pthread_mutex_unlock(&lock);
+}
+
+static void *lock_pause(void) {
+  CHECK(has_lock);
+  pauses++;
+  has_lock = 0;
+  pthread_mutex_unlock(&lock);
+  return &lock;
+}
+
+static void lock_resume(void *token) {
+  CHECK_PTR(token, &lock);
+  pthread_mutex_lock(&lock);
+  has_lock = 1;
+}
+
+static int next_needs_lock(void *ctx, struct ArrowDeviceArray *out) {
+  int token = lock_enter();
+  (void)ctx;
+  usleep(2000);
+  sample_array(sample_named("utf8"), out);
+  lock_leave(token);
+  return 0;
+}
+
+static BowstringStream *ahead_under_lock(void) {
+  BowstringCallbackScope scope = {.struct_size = sizeof scope, .enter = lock_enter, .leave = lock_leave};
+  BowstringType *type = sample_type(sample_named("utf8"));
+  BowstringStreamCallbacks callbacks = {.struct_size = sizeof callbacks, .get_next = next_needs_lock};
+  BowstringTransferOptions options = {.struct_size = sizeof options, .depth = 2};
+  BowstringStream *stream = NULL, *ahead = NULL;
+  scope.held = lock_is_held;
+  scope.pause = lock_pause;
+  scope.resume = lock_resume;
+  CHECK_OK(bowstring_callback_scope_set(&scope, &report));
+  CHECK_OK(bowstring_stream_from_callbacks(type, &callbacks, &stream, &report));
+  bowstring_type_release(type);
+  lock_enter();
+  CHECK_OK(bowstring_stream_to_device(&stream, (BowstringDevice){0, 0}, &options, &ahead, &report));
+  return ahead;
+}
+
+/* Without the pause each of these would wait for ever, and the alarm end it. */
+static void test_next_lets_the_lock_go(const void *unused) {
+  BowstringArray *array = NULL;
+  (void)unused;
+  alarm(20);
+  BowstringStream *ahead = ahead_under_lock();
+  for (int i = 0; i < 5; i++) {
+    CHECK_OK(bowstring_stream_next(ahead, &array, &report));
+    CHECK(array != NULL && has_lock);
+    bowstring_array_release(array);
+  }
+  bowstring_stream_release(ahead);
+  CHECK(has_lock && pauses > 0);
+  lock_leave(0);
+}
+
+static void test_release_lets_the_lock_go(const void *unused) {
+  struct ArrowDeviceArrayStream raw;
+  (void)unused;
+  alarm(20);
+  BowstringStream *ahead = ahead_under_lock();
+  CHECK_OK(bowstring_stream_export(&ahead, &raw, &report));
+  bowstring_device_stream_release(&raw);
+  CHECK(has_lock && pauses > 0);
+  lock_leave(0);
+}
+
 int main(void) {
   for (int maker = 0; maker < 2; maker++) {
     alone(test_entered, &maker);
     alone(test_after_an_error, &maker);
     alone(test_closed, &maker);
   }
-  CHECK_INT(alone_count(), 6);
-  return check_end(25);
+  alone(test_next_lets_the_lock_go, NULL);
+  alone(test_release_lets_the_lock_go, NULL);
+  CHECK_INT(alone_count(), 8);
+  return check_end(33);
 }

@@ -142,7 +142,7 @@ static void delete_inside(struct DLManagedTensorVersioned *self) {
 }
 
 static void test_scope(const void *unused) {
-  BowstringCallbackScope scope = {sizeof scope, NULL, enter, leave};
+  BowstringCallbackScope scope = {.struct_size = sizeof scope, .enter = enter, .leave = leave};
   struct DLManagedTensorVersioned *kept = versioned(1), *tensor = versioned(1);
   struct DLManagedTensor *old = legacy();
   (void)unused;

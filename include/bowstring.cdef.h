@@ -274,6 +274,9 @@ typedef struct BowstringCallbackScope {
     int (*alive)(void);
     int (*enter)(void);
     void (*leave)(int);
+    int (*held)(void);
+    void *(*pause)(void);
+    void (*resume)(void*);
 } BowstringCallbackScope;
 typedef struct BowstringLiveCounts {
     size_t struct_size;
@@ -313,6 +316,27 @@ typedef struct BowstringStreamCallbacks {
     const char *(*get_last_error)(void *ctx);
     void (*release)(void *ctx);
 } BowstringStreamCallbacks;
+typedef struct BowstringPythonApi {
+    size_t struct_size;
+    int (*capsule_is_valid)(void *capsule, const char *name);
+    const char *(*capsule_get_name)(void *capsule);
+    void *(*capsule_get_pointer)(void *capsule, const char *name);
+    void (*err_fetch)(void **kind, void **value, void **traceback);
+    void (*err_restore)(void *kind, void *value, void *traceback);
+    void (*err_write_unraisable)(void *object);
+    void *(*err_occurred)(void);
+    void (*err_clear)(void);
+    void (*err_set_string)(void *kind, const char *message);
+    void *(*capsule_new)(void *pointer, const char *name, void (*destructor)(void *capsule));
+    void *(*long_as_void_ptr)(void *object);
+    void *(*long_from_void_ptr)(void *pointer);
+    void *(*tuple_new)(ptrdiff_t size);
+    int (*tuple_set_item)(void *tuple, ptrdiff_t index, void *item);
+    void (*inc_ref)(void *object);
+    void (*dec_ref)(void *object);
+    void *none;
+    void *type_error;
+} BowstringPythonApi;
 #define BOWSTRING_OK 0
 #define BOWSTRING_INVALID_ARGUMENT 1
 #define BOWSTRING_INVALID_DATA 2
@@ -710,3 +734,21 @@ BowstringStatus bowstring_stream_to_device(struct BowstringStream **stream,
                                            const struct BowstringTransferOptions *options,
                                            struct BowstringStream **out,
                                            struct BowstringError *error);
+BowstringStatus bowstring_python_init(const struct BowstringPythonApi *api,
+                                      struct BowstringError *error);
+void bowstring_python_capsule_destructor(void *capsule);
+void *bowstring_python_array_import(void *module,
+                                    void *const *args,
+                                    ptrdiff_t nargs);
+void *bowstring_python_array_import_raw(void *module,
+                                        void *const *args,
+                                        ptrdiff_t nargs);
+void *bowstring_python_array_export(void *module,
+                                    void *const *args,
+                                    ptrdiff_t nargs);
+void *bowstring_python_array_release(void *module,
+                                     void *handle);
+void *bowstring_python_buffer_release(void *module,
+                                      void *handle);
+void *bowstring_python_type_release(void *module,
+                                    void *handle);

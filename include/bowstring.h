@@ -481,7 +481,8 @@ typedef struct BowstringDeviceBackend {
 
 /// Functions to call around every foreign callback.
 ///
-/// They must be C functions that need no lock: `enter` and `leave` are `PyGILState_Ensure` and `PyGILState_Release`.
+/// They must be C functions that need no lock: `enter` and `leave` are `PyGILState_Ensure` and `PyGILState_Release`; `held`, `pause`
+/// and `resume` are `PyGILState_Check`, `PyEval_SaveThread` and `PyEval_RestoreThread`.
 typedef struct BowstringCallbackScope {
     /// Size of this struct in the caller's build.
     size_t struct_size;
@@ -491,6 +492,12 @@ typedef struct BowstringCallbackScope {
     int (*enter)(void);
     /// Called after a callback, on the same thread.
     void (*leave)(int);
+    /// Says whether this thread holds what `enter` would take. It and the next two are all there or all NULL.
+    int (*held)(void);
+    /// Called where it is held and this thread has to wait for another one, which may need it; its result goes to `resume`.
+    void *(*pause)(void);
+    /// Called when the wait is over, on the same thread.
+    void (*resume)(void*);
 } BowstringCallbackScope;
 
 /// How much of what the library made is alive.
@@ -577,6 +584,51 @@ typedef struct BowstringStreamCallbacks {
     /// Lets the producer go, once, when the stream is released, from whatever thread that is. May be NULL.
     void (*release)(void *ctx);
 } BowstringStreamCallbacks;
+
+/// Addresses of functions and objects of CPython's stable ABI, as ctypes.pythonapi or a linked libpython has them.
+///
+/// The capsules' destructor needs the first six functions. The calls that a binding makes builtins of need all members;
+/// without them every member behind err_write_unraisable is NULL.
+typedef struct BowstringPythonApi {
+    /// Size of this struct in the caller's build.
+    size_t struct_size;
+    /// PyCapsule_IsValid.
+    int (*capsule_is_valid)(void *capsule, const char *name);
+    /// PyCapsule_GetName.
+    const char *(*capsule_get_name)(void *capsule);
+    /// PyCapsule_GetPointer.
+    void *(*capsule_get_pointer)(void *capsule, const char *name);
+    /// PyErr_Fetch.
+    void (*err_fetch)(void **kind, void **value, void **traceback);
+    /// PyErr_Restore.
+    void (*err_restore)(void *kind, void *value, void *traceback);
+    /// PyErr_WriteUnraisable.
+    void (*err_write_unraisable)(void *object);
+    /// PyErr_Occurred.
+    void *(*err_occurred)(void);
+    /// PyErr_Clear.
+    void (*err_clear)(void);
+    /// PyErr_SetString.
+    void (*err_set_string)(void *kind, const char *message);
+    /// PyCapsule_New.
+    void *(*capsule_new)(void *pointer, const char *name, void (*destructor)(void *capsule));
+    /// PyLong_AsVoidPtr.
+    void *(*long_as_void_ptr)(void *object);
+    /// PyLong_FromVoidPtr.
+    void *(*long_from_void_ptr)(void *pointer);
+    /// PyTuple_New.
+    void *(*tuple_new)(ptrdiff_t size);
+    /// PyTuple_SetItem.
+    int (*tuple_set_item)(void *tuple, ptrdiff_t index, void *item);
+    /// Py_IncRef.
+    void (*inc_ref)(void *object);
+    /// Py_DecRef.
+    void (*dec_ref)(void *object);
+    /// The object None: `id(None)`, or the address of _Py_NoneStruct.
+    void *none;
+    /// The class TypeError: `id(TypeError)`, or what PyExc_TypeError holds.
+    void *type_error;
+} BowstringPythonApi;
 
 /// The call did what it says.
 #define BOWSTRING_OK 0
@@ -1555,10 +1607,13 @@ BowstringStatus bowstring_device_array_release_after(struct ArrowDeviceArray *ar
 /// Sets what is called around every foreign release, deleter and owner callback, once for the process.
 ///
 /// Set it only on a copy of the library whose users are Python, before the first callback can run; C functions, never
-/// ctypes callbacks: `enter` and `leave` are exactly PyGILState_Ensure and PyGILState_Release.
+/// ctypes callbacks: `enter` and `leave` are exactly PyGILState_Ensure and PyGILState_Release. With `held`, `pause` and `resume`,
+/// which are PyGILState_Check, PyEval_SaveThread and PyEval_RestoreThread, whatever waits for another thread of the library, such
+/// as the release of a stream that is ahead, lets the interpreter's lock go meanwhile if the caller holds it.
 ///
 /// Ownership: the scope is borrowed for the call and copied; its functions must stay callable until the process ends.
-/// Errors: INVALID_ARGUMENT when scope, enter or leave is NULL, struct_size is too small, or a scope was set before;
+/// Errors: INVALID_ARGUMENT when scope, enter or leave is NULL, only some of held, pause and resume are, struct_size is too small,
+/// or a scope was set before;
 /// UNSUPPORTED when the struct uses members that this version does not know. Any thread may call it.
 BOWSTRING_API
 BowstringStatus bowstring_callback_scope_set(const struct BowstringCallbackScope *scope,
@@ -2093,6 +2148,115 @@ BowstringStatus bowstring_stream_to_device(struct BowstringStream **stream,
                                            const struct BowstringTransferOptions *options,
                                            struct BowstringStream **out,
                                            struct BowstringError *error);
+
+/// Tells the library where CPython's functions are, once for a copy of the library.
+///
+/// Until then bowstring_python_capsule_destructor does nothing, and the calls for builtins fail.
+///
+/// Ownership: the struct is borrowed for the call and copied; what it leads to must stay until the process ends.
+/// Errors: INVALID_ARGUMENT when api or one of the first six functions is NULL, when only some of the other members are,
+/// when struct_size is too small, or after a call with other addresses, while the same addresses are fine; UNSUPPORTED when
+/// the struct uses members that this version does not know. Any thread may call it.
+BOWSTRING_API
+BowstringStatus bowstring_python_init(const struct BowstringPythonApi *api,
+                                      struct BowstringError *error);
+
+/// The destructor of a capsule with any of the seven names: arrow_schema, arrow_array, arrow_array_stream,
+/// arrow_device_array, arrow_device_array_stream, dltensor and dltensor_versioned.
+///
+/// A struct of Arrow's is released, unless a consumer moved it out, and freed; it must come from bowstring_schema_new and
+/// the like. A tensor's own deleter runs, which frees it. A capsule with another name, such as used_dltensor, or without
+/// one is left alone. An exception that is pending stays so; one that comes up is written as unraisable. Before
+/// bowstring_python_init it does nothing.
+///
+/// Ownership: what the capsule held is gone afterwards; the capsule itself is the interpreter's. The calling thread holds
+/// the interpreter's lock, as in every destructor; a release that has to wait for a device waits with it.
+/// Source: Arrow PyCapsule interface, "Lifetime semantics"; DLPack, Python specification, "Semantics".
+BOWSTRING_API
+void bowstring_python_capsule_destructor(void *capsule);
+
+/// Imports what two capsules hold: a builtin of four arguments by METH_FASTCALL.
+///
+/// The arguments are: a capsule arrow_schema, or None with a type; a capsule arrow_device_array or arrow_array; the
+/// address of a BowstringType as an int, or 0; the address of a BowstringError as an int, or 0. The result is an int, the
+/// address of a BowstringArray; or None after a failure, with the record written. With a type the schema is not looked at,
+/// and nothing is parsed: one allocation of ours instead of two. The import itself is that of bowstring_array_import,
+/// bowstring_array_import_host and their typed forms.
+///
+/// Ownership: on success the struct is moved out of the array's capsule, and the caller releases the handle; the schema is
+/// only read, and stays in its capsule. On failure both capsules hold what they held; when Python's memory does not suffice
+/// for the int, an export of ours that shows the same.
+/// Errors: in the record, as bowstring_array_import; INVALID_ARGUMENT also for a capsule of another name and for what is no
+/// int. As an exception: a TypeError or OverflowError for another number of arguments or a record's address that is none;
+/// a SystemError, because the result is NULL, before bowstring_python_init or without its optional members. The
+/// calling thread holds the interpreter's lock.
+/// Source: Arrow PyCapsule interface, "ArrowArray Export"; Python C API, "METH_FASTCALL".
+BOWSTRING_API
+void *bowstring_python_array_import(void *module,
+                                    void *const *args,
+                                    ptrdiff_t nargs);
+
+/// Imports an ArrowDeviceArray by its address: a builtin of three arguments by METH_FASTCALL.
+///
+/// The arguments are ints: the address of the struct; the address of a BowstringType; the address of a BowstringError, or
+/// 0. For producers that export to an address; it is bowstring_array_import_typed. The result is an int, the address of a
+/// BowstringArray, or None after a failure.
+///
+/// Ownership: on success the struct is moved out, and the caller releases the handle; on failure it stays the caller's, as
+/// it was or, when Python's memory does not suffice for the int, as an export of ours that shows the same. The type is
+/// borrowed.
+/// Errors: as bowstring_python_array_import. The calling thread holds the interpreter's lock. One allocation of ours.
+/// Source: Arrow C Device interface, "ArrowDeviceArray"; Python C API, "METH_FASTCALL".
+BOWSTRING_API
+void *bowstring_python_array_import_raw(void *module,
+                                        void *const *args,
+                                        ptrdiff_t nargs);
+
+/// Exports an array into two capsules: a builtin of three arguments by METH_FASTCALL.
+///
+/// The arguments are ints: the address of a BowstringArray; 0 for a device array, anything else for a host array; the
+/// address of a BowstringError, or 0. The result is a tuple, a capsule arrow_schema and a capsule arrow_device_array or
+/// arrow_array, as `__arrow_c_device_array__` and `__arrow_c_array__` return it; or None after a failure, with the record
+/// written. The export itself is that of bowstring_array_export, or bowstring_array_export_host without a sync: an event that is
+/// pending is SYNC_REQUIRED, because nothing may wait while the interpreter's lock is held.
+///
+/// Ownership: the handle is borrowed; the capsules are the caller's, and own what they hold.
+/// Errors: as bowstring_python_array_import and bowstring_array_export_host. The calling thread holds the interpreter's lock.
+/// Four allocations of ours: two structs and the two trees.
+/// Source: Arrow PyCapsule interface, "ArrowArray Export"; Python C API, "METH_FASTCALL".
+BOWSTRING_API
+void *bowstring_python_array_export(void *module,
+                                    void *const *args,
+                                    ptrdiff_t nargs);
+
+/// Lets an array handle go: a builtin by METH_O, of the handle's address as an int. 0 is fine. The result is None.
+///
+/// Ownership: as bowstring_array_release. The producer's release may run now, on this thread and with the interpreter's lock
+/// held, as in the destructor of any extension's object.
+/// Errors: an exception, for what is no int or before bowstring_python_init. The calling thread holds the interpreter's
+/// lock.
+/// Source: Python C API, "METH_O".
+BOWSTRING_API
+void *bowstring_python_array_release(void *module,
+                                     void *handle);
+
+/// Lets a buffer handle go: a builtin by METH_O, of the handle's address as an int. 0 is fine. The result is None.
+///
+/// Ownership: as bowstring_buffer_release. An owner's release may run now, on this thread and with the interpreter's lock held.
+/// Errors: as bowstring_python_array_release. The calling thread holds the interpreter's lock.
+/// Source: Python C API, "METH_O".
+BOWSTRING_API
+void *bowstring_python_buffer_release(void *module,
+                                      void *handle);
+
+/// Lets a type handle go: a builtin by METH_O, of the handle's address as an int. 0 is fine. The result is None.
+///
+/// Ownership: as bowstring_type_release.
+/// Errors: as bowstring_python_array_release. The calling thread holds the interpreter's lock.
+/// Source: Python C API, "METH_O".
+BOWSTRING_API
+void *bowstring_python_type_release(void *module,
+                                    void *handle);
 
 #ifdef __cplusplus
 }  // extern "C"

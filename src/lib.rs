@@ -16,3 +16,4 @@ pub mod process;
 pub mod tensor;
 pub mod validate;
 pub mod stream;
+pub mod python;

@@ -163,11 +163,10 @@ pub(crate) unsafe fn array_of(
     at: *const BowstringArray,
     report: &mut Report<'_>,
 ) -> Result<ManuallyDrop<Array>> {
-    let Some(raw) = NonNull::new(at.cast_mut().cast::<c_void>()) else {
-        return Err(report.fail(Status::InvalidArgument, format_args!("expected an array, found NULL")));
-    };
-    // SAFETY: the function's contract says that this is a live handle.
-    unsafe { Array::from_raw(raw) }.ok_or_else(|| foreign_handle("array", report))
+    check(at.cast::<usize>(), "an array", report)?;
+    // SAFETY: the pointer is not NULL, and the function's contract says that this is a live handle.
+    unsafe { Array::from_raw(NonNull::new_unchecked(at.cast_mut().cast::<c_void>())) }
+        .ok_or_else(|| foreign_handle("array", report))
 }
 
 /// The buffer behind a borrowed handle.
@@ -175,11 +174,10 @@ pub(crate) unsafe fn buffer_of(
     at: *const BowstringBuffer,
     report: &mut Report<'_>,
 ) -> Result<ManuallyDrop<Buffer>> {
-    let Some(raw) = NonNull::new(at.cast_mut().cast::<c_void>()) else {
-        return Err(report.fail(Status::InvalidArgument, format_args!("expected a buffer, found NULL")));
-    };
-    // SAFETY: the function's contract says that this is a live handle.
-    unsafe { Buffer::from_raw(raw) }.ok_or_else(|| foreign_handle("buffer", report))
+    check(at.cast::<usize>(), "a buffer", report)?;
+    // SAFETY: the pointer is not NULL, and the function's contract says that this is a live handle.
+    unsafe { Buffer::from_raw(NonNull::new_unchecked(at.cast_mut().cast::<c_void>())) }
+        .ok_or_else(|| foreign_handle("buffer", report))
 }
 
 #[cold]

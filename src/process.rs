@@ -1,13 +1,14 @@
 //! What concerns the whole process: version, live counts and the callback scope.
 
 use core::ffi::c_char;
+use core::mem::{offset_of, size_of};
 
 use bowstring_core::error::ErrorRecord;
 use bowstring_core::memory::{CallbackScope, counts, scope};
 
 use crate::error::BowstringStatus;
 use crate::guard::{guard, guard_or};
-use crate::sized::{self, check_input, write_output};
+use crate::sized::{self, read_input, write_output};
 
 /// How much of what the library made is alive.
 #[repr(C)]
@@ -41,6 +42,7 @@ unsafe impl sized::Sized for BowstringLiveCounts {
 // SAFETY: `repr(C)`, starts with a `usize`, and a zero function pointer is None.
 unsafe impl sized::Sized for CallbackScope {
     const NAME: &'static str = "BowstringCallbackScope";
+    const FIRST: usize = offset_of!(CallbackScope, held);
 }
 
 /// The version of the ABI: goes up by one when a struct grows or a function is added, and never down.
@@ -49,10 +51,13 @@ pub const BOWSTRING_ABI_VERSION: u32 = 1;
 /// Sets what is called around every foreign release, deleter and owner callback, once for the process.
 ///
 /// Set it only on a copy of the library whose users are Python, before the first callback can run; C functions, never
-/// ctypes callbacks: `enter` and `leave` are exactly PyGILState_Ensure and PyGILState_Release.
+/// ctypes callbacks: `enter` and `leave` are exactly PyGILState_Ensure and PyGILState_Release. With `held`, `pause` and `resume`,
+/// which are PyGILState_Check, PyEval_SaveThread and PyEval_RestoreThread, whatever waits for another thread of the library, such
+/// as the release of a stream that is ahead, lets the interpreter's lock go meanwhile if the caller holds it.
 ///
 /// Ownership: the scope is borrowed for the call and copied; its functions must stay callable until the process ends.
-/// Errors: INVALID_ARGUMENT when scope, enter or leave is NULL, struct_size is too small, or a scope was set before;
+/// Errors: INVALID_ARGUMENT when scope, enter or leave is NULL, only some of held, pause and resume are, struct_size is too small,
+/// or a scope was set before;
 /// UNSUPPORTED when the struct uses members that this version does not know. Any thread may call it.
 ///
 /// # Safety
@@ -64,9 +69,13 @@ pub unsafe extern "C" fn bowstring_callback_scope_set(
 ) -> BowstringStatus {
     guard(error, |report| {
         // SAFETY: as the caller promises.
-        unsafe { check_input(scope, report) }?;
-        // SAFETY: the pointer was checked just now; the caller vouches for the functions.
-        unsafe { scope::set(&*scope, report) }
+        let mut scope = unsafe { read_input(scope, report) }?;
+        if scope.struct_size < size_of::<CallbackScope>() {
+            // A build that ends within the later members has none of them.
+            (scope.held, scope.pause, scope.resume) = (None, None, None);
+        }
+        // SAFETY: the caller vouches for the functions.
+        unsafe { scope::set(&scope, report) }
     })
 }
 

@@ -181,6 +181,17 @@ int main(void) {
   CHECK_INT(bowstring_callback_scope_set(&scope, &report), BOWSTRING_INVALID_ARGUMENT);
   CHECK_HAS(report.message, sizeof scope < FIRST_BowstringCallbackScope ? "struct_size" : "");
 #endif
+
+  check_about("BowstringPythonApi, read");
+  BowstringPythonApi api = {.struct_size = sizeof api};
+#if LATER
+  api.added_later = 1;
+  CHECK_FAILS(bowstring_python_init(&api, &report), BOWSTRING_UNSUPPORTED);
+#else
+  CHECK_FAILS(bowstring_python_init(&api, &report), BOWSTRING_INVALID_ARGUMENT);
+  CHECK_HAS(report.message, sizeof api < FIRST_BowstringPythonApi ? "struct_size" : "first six");
+#endif
+  refused += sizeof api < FIRST_BowstringPythonApi;
   CHECK_INT(releases, LATER);
   bowstring_type_release(type);
   printf("%d structs refused\n", refused);

@@ -1,8 +1,11 @@
 """Columnar data from any library to any other, without copying it and without losing track of who frees it."""
 
+from . import _host_buffer as _host_buffer
 from ._array import Array, BufferView, NodeView
 from ._awkward_in import from_awkward
+from ._batches import stream
 from ._buffer import Buffer
+from ._consume import PROTOCOLS, Refused, array, buffer
 from ._check import Finding
 from ._device import Device
 from ._errors import (
@@ -21,6 +24,7 @@ from ._errors import (
     Unsupported,
 )
 from ._library import __version__, live_counts
+from ._memory import CopyNeeded
 from ._parts import Node, Parts, from_buffers
 from ._stream import Stream
 from ._type import Type
@@ -32,6 +36,7 @@ __all__ = [
     "BufferView",
     "CallbackError",
     "Cancelled",
+    "CopyNeeded",
     "Device",
     "DeviceError",
     "DeviceUnavailable",
@@ -43,14 +48,19 @@ __all__ = [
     "NodeView",
     "NotConforming",
     "OutOfMemory",
+    "PROTOCOLS",
     "Parts",
+    "Refused",
     "Released",
     "Stream",
     "SyncRequired",
     "Type",
     "Unsupported",
     "__version__",
+    "array",
+    "buffer",
     "from_awkward",
     "from_buffers",
     "live_counts",
+    "stream",
 ]

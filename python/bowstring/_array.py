@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_bool, c_size_t, c_void_p
+from dataclasses import dataclass
 from typing import Any, Iterator, NamedTuple, Optional, Union
 
 from . import _c
@@ -19,7 +20,8 @@ from ._type import Type
 from ._values import ArrayValues
 
 
-class BufferView(NamedTuple):
+@dataclass(frozen=True)
+class BufferView:
     """One buffer of an array, and what the array shows of it."""
 
     node: int

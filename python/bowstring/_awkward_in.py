@@ -7,7 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from ._awkward_out import NUMBERS, PARAMETERS, need_awkward
-from ._errors import InvalidArgument, Unsupported
+from ._errors import Unsupported
+from ._memory import CopyNeeded
 from ._numpy import need_numpy
 from ._parts import Node, from_buffers
 from ._type import NULLABLE, _rebuilt
@@ -56,7 +57,7 @@ class _In:
     def needs_copy(self, what: str) -> None:
         """Refuses a copy that nobody wants."""
         if self.copy is False:
-            raise InvalidArgument(f"expected no copy, found {what}, for which Arrow needs one: copy=None allows it")
+            raise CopyNeeded(f"expected no copy, found {what}, for which Arrow needs one: copy=None allows it")
 
     def piece(
         self, form: str, layout: Any, buffers: "list[Any]", below: "tuple[_Piece, ...]" = (), noted: Any = None,
@@ -285,7 +286,7 @@ def from_awkward(array: Any, *, copy: Optional[bool] = None) -> "Array":
         Where Awkward Array is not installed.
     Unsupported
         For complex numbers and other values that Arrow does not have.
-    InvalidArgument
+    CopyNeeded
         Where False forbids a needed copy.
     """
     ak = need_awkward("from_awkward")

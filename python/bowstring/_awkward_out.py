@@ -7,9 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from ._device import CUDA, CUDA_MANAGED
-from ._errors import InvalidArgument, Unsupported
+from ._errors import Unsupported
+from ._memory import CopyNeeded
 from ._numpy import UNITS, need_numpy, on_host
-from ._tensors import ORDER
 from ._type import Type
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class HostMemory:
     __slots__ = ("__array_interface__", "_buffer")
 
     def __init__(self, ptr: int, count: int, dtype: str, buffer: "Buffer") -> None:
-        order = ORDER if int(dtype[1]) > 1 else "|"
+        order = "=" if int(dtype[1]) > 1 else "|"
         self.__array_interface__ = {
             "version": 3, "typestr": order + dtype, "shape": (count,), "strides": None, "data": (ptr, True),
         }
@@ -82,7 +82,7 @@ class _Out:
     def needs_copy(self, what: str, kind: Type) -> None:
         """Refuses a copy that nobody wants."""
         if self.copy is False:
-            raise InvalidArgument(f"expected no copy, found {what} of {kind.name or 'the array'} ({kind}): copy=None allows it")
+            raise CopyNeeded(f"expected no copy, found {what} of {kind.name or 'the array'} ({kind}): copy=None allows it")
 
     def view(self, index: int, role: str) -> "tuple[int, Optional[BufferView]]":
         """The buffer of a node with a role."""
@@ -297,7 +297,7 @@ def to_awkward(array: "Array", copy: Optional[bool], highlevel: bool) -> Any:
         place = _Place(np, host_window(np))
     if has_views(kind):
         if copy is False:
-            raise InvalidArgument(f"expected no copy, found views of strings in {kind}: copy=None allows it")
+            raise CopyNeeded(f"expected no copy, found views of strings in {kind}: copy=None allows it")
         array = array.conform(layout="offsets")
     if any(view.n_elements < 0 for view in map(array.buffer_view, range(array._counts()[1]))):
         array = array.resolve_sizes(stream=queue)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_bool
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 from . import _c
-from ._device import Device, DeviceLike, device_of, struct_of, sync_of
+from ._device import CPU, Device, DeviceLike, device_of, struct_of, sync_of
 from ._library import call, lib, made, owned
 from ._looks import BufferLooks
 from ._pickle import BufferPickling
 from ._produce import BufferProtocols
+
+def _is_on_host(handle: int) -> bool:
+    """Whether a buffer is in memory of the CPU, all of which Python may see."""
+    info = _c.BufferMemory()
+    call(lib.bowstring_buffer_info, handle, byref(info))
+    return bool(info.device.type == CPU and info.size_bytes >= 0)
+
 
 ROLES = ("validity", "offsets", "sizes", "type_ids", "views", "data", "variadic", "variadic_sizes")
 
@@ -26,6 +33,8 @@ class Buffer(BufferProtocols, BufferLooks, BufferPickling):
 
     _handle: int
     _base: Optional[object]
+    # The class of buffers in memory of the CPU, which Python's buffer protocol shows; set where it is defined.
+    _on_host: "ClassVar[Optional[type[Buffer]]]" = None
 
     def __init__(self) -> None:
         raise TypeError("a Buffer comes from Array.buffers, Array.buffer(), bowstring.buffer() or Buffer.from_address()")
@@ -33,7 +42,7 @@ class Buffer(BufferProtocols, BufferLooks, BufferPickling):
     @classmethod
     def _of(cls, handle: int, base: Optional[object] = None) -> "Buffer":
         """A buffer that takes the handle over; `base` is the Python object that the memory came from, if one is known."""
-        self = cls.__new__(cls)
+        self = cls.__new__(cls._on_host if cls._on_host is not None and _is_on_host(handle) else cls)
         self._handle = handle
         self._base = base
         return self

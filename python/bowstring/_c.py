@@ -3,9 +3,12 @@
 Only declarations: nothing here loads a library or hides who owns what.
 """
 
+from __future__ import annotations
+
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char, c_char_p, c_int, c_int32, c_int64
+from ctypes import CFUNCTYPE, POINTER, c_bool, c_char, c_char_p, c_int, c_int32, c_int64
 from ctypes import c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from typing import Any
 
 OK, INVALID_ARGUMENT, INVALID_DATA, NOT_CONFORMING, UNSUPPORTED, SYNC_REQUIRED, RELEASED = range(7)
 OUT_OF_MEMORY, DEVICE_UNAVAILABLE, DEVICE_ERROR, CALLBACK_ERROR, CANCELLED, INTERNAL = range(7, 13)
@@ -112,7 +115,7 @@ class Error(ctypes.Structure):
 class Sized(ctypes.Structure):
     """A struct that says its own size."""
 
-    def __init__(self, *args, **members):
+    def __init__(self, *args: Any, **members: Any) -> None:
         super().__init__(ctypes.sizeof(type(self)), *args, **members)
 
 
@@ -259,7 +262,7 @@ BACKEND_FUNCTIONS = (
 
 
 class DeviceBackend(Sized):
-    _fields_ = [("struct_size", c_size_t), ("ctx", c_void_p)] + [(name, c_void_p) for name in BACKEND_FUNCTIONS]
+    _fields_ = [("struct_size", c_size_t), ("ctx", c_void_p), *((name, c_void_p) for name in BACKEND_FUNCTIONS)]
 
 
 class TensorOptions(Sized):
@@ -285,14 +288,14 @@ class StreamCallbacks(Sized):
 
 
 class CallbackScope(Sized):
-    _fields_ = [("struct_size", c_size_t), ("alive", c_void_p), ("enter", c_void_p), ("leave", c_void_p)]
+    _fields_ = [("struct_size", c_size_t), *((name, c_void_p) for name in ("alive", "enter", "leave", "held", "pause", "resume"))]
 
 
 COUNTED = ("types", "arrays", "buffers", "streams", "tensors", "blocks", "pending", "leaked_callbacks")
 
 
 class LiveCounts(Sized):
-    _fields_ = [("struct_size", c_size_t)] + [(name, c_size_t) for name in COUNTED]
+    _fields_ = [("struct_size", c_size_t), *((name, c_size_t) for name in COUNTED)]
 
 
 # Handles and out-parameters are plain addresses.
@@ -306,7 +309,7 @@ _HOW = POINTER(TensorOptions)
 _TRANSFER = POINTER(TransferOptions)
 
 
-def _raw(name, struct):
+def _raw(name: str, struct: Any) -> "dict[str, tuple[Any, ...]]":
     pointer = POINTER(struct)
     return {
         f"bowstring_{name}_move": (None, pointer, pointer),

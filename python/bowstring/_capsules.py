@@ -7,12 +7,16 @@ from ctypes import byref, c_char_p, c_void_p, py_object
 from typing import Any
 
 from . import _c
-from ._library import call, lib, made
+from ._library import _incref, call, lib, made
 
 SCHEMA, ARRAY, DEVICE_ARRAY = b"arrow_schema", b"arrow_array", b"arrow_device_array"
 STREAM, DEVICE_STREAM = b"arrow_array_stream", b"arrow_device_array_stream"
 TENSOR, LEGACY_TENSOR = b"dltensor_versioned", b"dltensor"
 USED = {TENSOR: b"used_dltensor_versioned", LEGACY_TENSOR: b"used_dltensor"}
+
+# A capsule refers to its name, and may outlive this module when the interpreter ends.
+for _static in (SCHEMA, ARRAY, DEVICE_ARRAY, STREAM, DEVICE_STREAM, TENSOR, LEGACY_TENSOR, *USED.values()):
+    _incref(_static)
 
 _STRUCTS = {
     SCHEMA: (_c.ArrowSchema, "schema"),
@@ -25,7 +29,7 @@ _STRUCTS = {
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
 _new = ctypes.PYFUNCTYPE(py_object, c_void_p, c_char_p, _DESTRUCTOR)(("PyCapsule_New", ctypes.pythonapi))
 _name = ctypes.PYFUNCTYPE(c_char_p, py_object)(("PyCapsule_GetName", ctypes.pythonapi))
-_rename = ctypes.PYFUNCTYPE(_c.c_int32, py_object, c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, py_object, c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
 _pointer = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
@@ -94,6 +98,11 @@ def tensor_in(capsule: object, name: bytes) -> int:
 def tensor_taken(capsule: object, name: bytes) -> None:
     """Marks a capsule's tensor as taken."""
     _rename(capsule, USED[name])
+
+
+def tensor_back(capsule: object, name: bytes) -> None:
+    """Marks a capsule's tensor as its own again."""
+    _rename(capsule, TENSOR if name == TENSOR else LEGACY_TENSOR)
 
 
 def schema_capsule(kind: int) -> object:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import _tensors
 from ._device import CUDA, CUDA_MANAGED, ROCM
+from ._dlpack import ALLOW_COPY, PHYSICAL, VALUES_ONLY, Tensor
 from ._errors import InvalidArgument, NotConforming, Unsupported
+from ._memory import CopyNeeded
 from ._numpy import POLICIES, leaf_of
 from ._tensors import TensorSource
 
@@ -53,6 +55,14 @@ def _nulls(array: "Array") -> int:
     return known if known >= 0 else array.count_nulls()
 
 
+def _bitmap(array: "Array", sync: Any) -> Tensor:
+    """The validity of an array that has nulls."""
+    tensor = _tensors.validity_tensor(array, sync)
+    if tensor is None:
+        raise Unsupported(f"expected a bitmap, found {array.type}, all of whose values are null")
+    return tensor
+
+
 def _converted(
     array: "Array", nulls: str, copy: Optional[bool], fill_value: Any, physical: bool, take: Callable[[Any], Any],
     copied: Callable[[Any], Any],
@@ -68,10 +78,10 @@ def _converted(
     if any(counts[1:]):
         raise Unsupported(f"expected nulls of whole rows, found {sum(counts[1:])} within rows of {array.type}")
     bits = leaf_of(array.type).format == "b"
-    flags = _tensors.VALUES_ONLY | (_tensors.PHYSICAL if physical else 0) | (_tensors.ALLOW_COPY if bits else 0)
+    flags = VALUES_ONLY | (PHYSICAL if physical else 0) | (ALLOW_COPY if bits else 0)
     filled = nulls == "fill" and counts[0] > 0
     if copy is False and (bits or filled):
-        raise InvalidArgument(f"expected no copy, found {'bits' if bits else 'nulls to fill'}: copy=None allows it")
+        raise CopyNeeded(f"expected no copy, found {'bits' if bits else 'nulls to fill'}: copy=None allows it")
     if filled and fill_value is None:
         if leaf_of(array.type).format not in ("e", "f", "g"):
             raise InvalidArgument(f"expected a fill_value for the nulls of {array.type}, found None")
@@ -82,7 +92,7 @@ def _converted(
         values, shared = copied(values), False
     valid = None
     if counts[0] and nulls != "raise":
-        valid = take(TensorSource(lambda sync: _tensors.validity_tensor(array, sync), array.device))
+        valid = take(TensorSource(lambda sync: _bitmap(array, sync), array.device))
         if filled:
             values[~valid] = fill_value
     return values, valid, shared

@@ -129,6 +129,9 @@ def _set_scope() -> None:
         alive=address_of(_api.Py_IsInitialized),
         enter=address_of(_api.PyGILState_Ensure),
         leave=address_of(_api.PyGILState_Release),
+        held=address_of(_api.PyGILState_Check),
+        pause=address_of(_api.PyEval_SaveThread),
+        resume=address_of(_api.PyEval_RestoreThread),
     )
     call(lib.bowstring_callback_scope_set, byref(scope))
     # Called by ctypes with the interpreter's lock released, as the library wants it.

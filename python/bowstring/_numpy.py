@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from . import _c, _tensors
 from ._device import CPU, CUDA_HOST, CUDA_MANAGED, ROCM_HOST, Device, struct_of
+from ._dlpack import ALLOW_COPY, PHYSICAL, VALUES_ONLY
 from ._errors import InvalidArgument, NotConforming, Unsupported
 from ._library import call, lib
+from ._memory import CopyNeeded
 from ._type import Type
 
 if TYPE_CHECKING:
@@ -124,8 +126,8 @@ def validity_of(array: "Array", np: Any) -> Optional[Any]:
         return np.zeros(len(array), "?")
     if not array.null_count:
         return None
-    address = _tensors.validity_tensor(array)
-    return None if not address else np.asarray(_tensors.Tensor(address))
+    tensor = _tensors.validity_tensor(array)
+    return None if tensor is None else np.asarray(_tensors.HostTensor(tensor))
 
 
 def nulls_within(array: "Array", np: Any) -> "tuple[int, int, Optional[Any]]":
@@ -187,11 +189,11 @@ def _values(array: "Array", plan: Plan, copy: Optional[bool], np: Any) -> "tuple
     leaf = leaf_of(array.type)
     if plan.kind in ("widen", "bool", "decimal") and copy is False:
         why = {"widen": "values of another size", "bool": "bytes of bits", "decimal": "objects"}[plan.kind]
-        raise InvalidArgument(f"expected no copy, found {leaf}, of which numpy has {why}: copy=None allows it")
-    flags = _tensors.PHYSICAL | _tensors.VALUES_ONLY | (_tensors.ALLOW_COPY if plan.kind == "bool" else 0)
+        raise CopyNeeded(f"expected no copy, found {leaf}, of which numpy has {why}: copy=None allows it")
+    flags = PHYSICAL | VALUES_ONLY | (ALLOW_COPY if plan.kind == "bool" else 0)
     if plan.size == 0 and plan.kind == "view":
         return np.zeros(_shape(array), plan.dtype), True
-    values = np.asarray(_tensors.Tensor(_tensors.array_tensor(array, flags)))
+    values = np.asarray(_tensors.HostTensor(_tensors.array_tensor(array, flags)))
     if plan.kind == "plain":
         return values, False
     if plan.kind == "bool":
@@ -205,7 +207,7 @@ def _values(array: "Array", plan: Plan, copy: Optional[bool], np: Any) -> "tuple
         if values.size == 0 or ((values == 0) | (values == 1)).all():
             return values.view("?"), False
         if copy is False:
-            raise InvalidArgument("expected no copy, found booleans other than 0 and 1: copy=None allows it")
+            raise CopyNeeded("expected no copy, found booleans other than 0 and 1: copy=None allows it")
         return values != 0, True
     if values.dtype.kind == "i":
         return values.view(plan.dtype), False
@@ -239,7 +241,7 @@ def to_numpy(array: "Array", nulls: str, copy: Optional[bool], fill_value: Any) 
         )
     if missing and nulls == "fill":
         if copy is False:
-            raise InvalidArgument(f"expected no copy, found {missing} nulls to fill: copy=None allows it")
+            raise CopyNeeded(f"expected no copy, found {missing} nulls to fill: copy=None allows it")
         filler = _filler(plan, array, fill_value, np)
     values, copied = _values(array, plan, copy, np)
     if (copy or (missing and nulls == "fill")) and not copied:

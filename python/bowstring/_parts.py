@@ -6,7 +6,7 @@ import ctypes
 from ctypes import byref, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any, Iterable, NamedTuple, Optional, Sequence, Union, cast
 
-from . import _c, _memory
+from . import _c, _foreign
 from ._buffer import Buffer
 from ._device import CPU, Device, DeviceLike, device_of, queue_of, struct_of, sync_of
 from ._library import DECREF, Reference, call, lib, made, release_reference
@@ -262,7 +262,7 @@ def from_buffers(
     kind = as_type(type)
     if event is not None and stream is not None:
         raise ValueError("expected an event or a stream, found both")
-    taken = [(None, None) if value is None else _memory.buffer_of(value, device) for value in buffers]
+    taken = [(None, None) if value is None else _foreign.buffer_of(value, device) for value in buffers]
     memory = [buffer for buffer, _ in taken]
     queues = {queue for _, queue in taken if queue is not None}
     where = _device(device, memory)

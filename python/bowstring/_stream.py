@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_void_p
+from ctypes import byref, c_size_t, c_void_p
 from typing import Any, Iterable, Iterator, Optional
 
 from . import _c
@@ -10,11 +10,12 @@ from ._array import Array
 from ._device import Device, DeviceLike, device_of, struct_of, sync_of
 from ._library import call, lib, made
 from ._looks import StreamLooks
+from ._pickle import StreamPickling
 from ._produce import StreamProtocols
 from ._type import Type, TypeLike, as_type
 
 
-class Stream(StreamProtocols, StreamLooks):
+class Stream(StreamProtocols, StreamLooks, StreamPickling):
     """Arrays of one type from one producer, each given once. It has one owner: what takes it leaves it empty.
 
     Iterating gives the arrays. A failed stream repeats its error.
@@ -105,7 +106,7 @@ class Stream(StreamProtocols, StreamLooks):
         """The stream with some of its columns, by name or number, in the order given. Nothing is copied; this one is used up."""
         kind = self.type
         wanted = [kind._index(column) for column in columns]
-        numbers = (_c.c_size_t * len(wanted))(*wanted)
+        numbers = (c_size_t * len(wanted))(*wanted)
         handle = self._live()
         return Stream._of(made(lib.bowstring_stream_select, byref(handle), numbers, len(wanted)), self._source)
 

@@ -130,6 +130,10 @@ class Type:
     def __len__(self) -> int:
         return self._info().n_children
 
+    def __bool__(self) -> bool:
+        # A type without children is one all the same.
+        return True
+
     def __iter__(self) -> "Iterator[Type]":
         return iter(self.children)
 
@@ -204,8 +208,8 @@ def _rebuilt(state: tuple[Any, ...]) -> Type:
     handles = (c_void_p * len(parts))(*(part._handle for part in parts))
     return Type._of(
         made(
-            lib.bowstring_type_new, form, name, flags, handles, len(parts), None if values is None else values._handle,
-            metadata, len(metadata or b""),
+            lib.bowstring_type_new, form, name, flags, handles, len(parts), None if values is None else values._handle, metadata,
+            len(metadata or b""),
         )
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any, Optional, cast
 
-from . import _c
 from ._library import call, lib, made
 
 if TYPE_CHECKING:
@@ -45,9 +44,10 @@ class ArrayValues:
             For nulls, with their number and the first row.
         Unsupported
             For types that numpy has no array of, with where else the values are.
+        CopyNeeded
+            Where False forbids a needed copy.
         InvalidArgument
-            Where False forbids a needed copy, for memory of a device, which is never copied to the CPU unasked, and where
-            `fill_value` is needed.
+            For memory of a device, which is never copied to the CPU unasked, and where `fill_value` is needed.
         """
         from . import _numpy
 
@@ -73,7 +73,7 @@ class ArrayValues:
         ------
         ImportError
             Where PyTorch is not installed.
-        NotConforming, Unsupported, InvalidArgument
+        NotConforming, Unsupported, CopyNeeded, InvalidArgument
             As `to_numpy`.
         """
         from . import _frameworks
@@ -97,7 +97,7 @@ class ArrayValues:
         ------
         ImportError
             Where CuPy is not installed.
-        NotConforming, Unsupported, InvalidArgument
+        NotConforming, Unsupported, CopyNeeded, InvalidArgument
             As `to_numpy`.
         """
         from . import _frameworks
@@ -125,7 +125,7 @@ class ArrayValues:
             Where Awkward Array is not installed, or CuPy for memory of CUDA.
         Unsupported
             For decimals, intervals and run-end encoded arrays, which Awkward Array does not have.
-        InvalidArgument
+        CopyNeeded
             Where False forbids a needed copy.
         """
         from . import _awkward_out
@@ -139,24 +139,19 @@ class ArrayValues:
         no nulls of their own; in a dictionary-encoded array only the index counts.
         """
         from . import _tensors
+        from ._parts import from_buffers
 
         array = cast("Array", self)
-        handle = c_void_p(0 if array.type.format == "n" else _tensors.validity_tensor(array))
-        if not handle:
+        tensor = None if array.type.format == "n" else _tensors.validity_tensor(array)
+        if tensor is None:
             # No bitmap: all rows are there, or, in a null array, none.
-            from ._parts import from_buffers
-
             value = b"\0" if array.type.format == "n" else b"\1"
             whole = from_buffers("bool8", len(array), [None, value * len(array)])
             return whole if array.device.is_cpu else whole.to_device(array.device)
-        made_of = c_void_p()
-        options = _c.TensorOptions()
-        try:
-            call(lib.bowstring_array_from_tensor, byref(handle), None, byref(options), byref(made_of))
-        except BaseException:
-            lib.bowstring_tensor_release(handle)
-            raise
-        return type(array)._of(made_of.value or 0, array._source)
+        address, handle = c_void_p(tensor.address), c_void_p()
+        call(lib.bowstring_array_from_tensor, byref(address), None, None, byref(handle))
+        tensor.taken()
+        return type(array)._of(handle.value or 0, array._source)
 
     @property
     def validity(self) -> "Optional[Validity]":
@@ -201,7 +196,7 @@ class ArrayValues:
         ------
         Unsupported
             For other types.
-        InvalidArgument
+        CopyNeeded
             For views with False.
         """
         from . import _views

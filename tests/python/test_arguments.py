@@ -193,7 +193,7 @@ NOT_HERE = {
     "device_register", "array_record", "array_join_events",
     # These start what ends later: test_stream_async.py has them.
     "stream_to_async", "stream_from_async",
-    "callback_scope_set", "device_stream_validate", "host_stream_validate", "tensor_validate", "legacy_tensor_validate",
+    "callback_scope_set", "python_init", "device_stream_validate", "host_stream_validate", "tensor_validate", "legacy_tensor_validate",
 }
 
 

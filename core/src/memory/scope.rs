@@ -11,7 +11,8 @@ use crate::error::{Report, Result, Status};
 
 /// Functions to call around every foreign callback.
 ///
-/// They must be C functions that need no lock: `enter` and `leave` are `PyGILState_Ensure` and `PyGILState_Release`.
+/// They must be C functions that need no lock: `enter` and `leave` are `PyGILState_Ensure` and `PyGILState_Release`; `held`, `pause`
+/// and `resume` are `PyGILState_Check`, `PyEval_SaveThread` and `PyEval_RestoreThread`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CallbackScope {
@@ -23,6 +24,12 @@ pub struct CallbackScope {
     pub enter: Option<unsafe extern "C" fn() -> c_int>,
     /// Called after a callback, on the same thread.
     pub leave: Option<unsafe extern "C" fn(c_int)>,
+    /// Says whether this thread holds what `enter` would take. It and the next two are all there or all NULL.
+    pub held: Option<unsafe extern "C" fn() -> c_int>,
+    /// Called where it is held and this thread has to wait for another one, which may need it; its result goes to `resume`.
+    pub pause: Option<unsafe extern "C" fn() -> *mut c_void>,
+    /// Called when the wait is over, on the same thread.
+    pub resume: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
 /// No scope was set: callbacks run as they are.
@@ -36,9 +43,14 @@ const CLOSED: usize = 3;
 
 static STATE: AtomicUsize = AtomicUsize::new(OPEN);
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// How many forks this process comes from since the scope was set.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
 static ALIVE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static ENTER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static LEAVE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static HELD: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static PAUSE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static RESUME: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Sets the process's scope, once.
 ///
@@ -51,6 +63,14 @@ pub unsafe fn set(scope: &CallbackScope, report: &mut Report<'_>) -> Result<()> 
             format_args!("expected a scope with both enter and leave, found NULL for one of them"),
         ));
     };
+    let waits = match (scope.held, scope.pause, scope.resume) {
+        (Some(held), Some(pause), Some(resume)) => Some((held, pause, resume)),
+        (None, None, None) => None,
+        _ => {
+            let message = format_args!("expected held, pause and resume together, found some of them NULL");
+            return Err(report.fail(Status::InvalidArgument, message));
+        }
+    };
     if STATE.compare_exchange(OPEN, SETTING, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return Err(report.fail(
             Status::InvalidArgument,
@@ -60,6 +80,12 @@ pub unsafe fn set(scope: &CallbackScope, report: &mut Report<'_>) -> Result<()> 
     ALIVE.store(scope.alive.map_or(core::ptr::null_mut(), |f| f as *mut c_void), Ordering::Relaxed);
     ENTER.store(enter as *mut c_void, Ordering::Relaxed);
     LEAVE.store(leave as *mut c_void, Ordering::Relaxed);
+    if let Some((held, pause, resume)) = waits {
+        HELD.store(held as *mut c_void, Ordering::Relaxed);
+        PAUSE.store(pause as *mut c_void, Ordering::Relaxed);
+        RESUME.store(resume as *mut c_void, Ordering::Relaxed);
+    }
+    watch_forks();
     STATE.store(SCOPED, Ordering::Release);
     Ok(())
 }
@@ -72,6 +98,48 @@ pub fn close() {
     let _ = STATE.compare_exchange(SCOPED, CLOSED, Ordering::SeqCst, Ordering::SeqCst);
     while INSIDE.load(Ordering::SeqCst) != 0 {
         std::thread::yield_now();
+    }
+}
+
+/// Calls `wait`, which blocks until another thread has come this far, with what the scope holds let go meanwhile: the other
+/// thread may need it.
+pub fn unlocked<R>(wait: impl FnOnce() -> R) -> R {
+    if matches!(STATE.load(Ordering::Acquire), OPEN | SETTING) {
+        return wait();
+    }
+    let _paused = Paused::here();
+    wait()
+}
+
+/// What the scope holds is let go until this is dropped.
+struct Paused(Option<(unsafe extern "C" fn(*mut c_void), *mut c_void)>);
+
+impl Paused {
+    #[cold]
+    fn here() -> Self {
+        let (held, pause) = (HELD.load(Ordering::Relaxed), PAUSE.load(Ordering::Relaxed));
+        let resume = RESUME.load(Ordering::Relaxed);
+        // SAFETY: the pointers were stored from functions of these types, or are NULL, which is `None`.
+        let (held, pause, resume) = unsafe {
+            (
+                core::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn() -> c_int>>(held),
+                core::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn() -> *mut c_void>>(pause),
+                core::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn(*mut c_void)>>(resume),
+            )
+        };
+        let (Some(held), Some(pause), Some(resume)) = (held, pause, resume) else { return Self(None) };
+        // SAFETY: whoever set the scope promised functions that any thread may call, and `pause` where `held` says so.
+        let token = unsafe { (is_alive() && held() != 0).then(|| pause()) };
+        Self(token.map(|token| (resume, token)))
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        if let Some((resume, token)) = self.0.take() {
+            // SAFETY: the token is that of `pause`, which this thread called.
+            unsafe { resume(token) };
+        }
     }
 }
 
@@ -92,6 +160,7 @@ fn run_scoped(callback: impl FnOnce()) -> bool {
     // Counted before the state is read again: `close` changes the state first and then waits for the count, so one of
     // the two sees the other.
     INSIDE.fetch_add(1, Ordering::SeqCst);
+    let forks = FORKS.load(Ordering::SeqCst);
     let runs = STATE.load(Ordering::SeqCst) != CLOSED && is_alive();
     if runs {
         let token = enter();
@@ -100,9 +169,30 @@ fn run_scoped(callback: impl FnOnce()) -> bool {
     } else {
         counts::LEAKED_CALLBACKS.add();
     }
-    INSIDE.fetch_sub(1, Ordering::SeqCst);
+    // A callback that forked comes back in the child too, where nobody is counted who went in before.
+    if FORKS.load(Ordering::SeqCst) == forks {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+    }
     runs
 }
+
+/// In the child of a fork there is only the thread that forked: what others were inside of is never left there, and `close`
+/// would wait for it for ever.
+#[cfg(target_os = "linux")]
+unsafe extern "C" fn forked_child() {
+    FORKS.fetch_add(1, Ordering::SeqCst);
+    INSIDE.store(0, Ordering::SeqCst);
+}
+
+#[cfg(target_os = "linux")]
+fn watch_forks() {
+    // SAFETY: the handler only writes atomics, and stays in memory as the
+    // library does. Where it finds no room, a child that forks out of a callback may wait in `close`, and nothing else is lost.
+    let _ = unsafe { libc::pthread_atfork(None, None, Some(forked_child)) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn watch_forks() {}
 
 fn is_alive() -> bool {
     let alive = ALIVE.load(Ordering::Relaxed);

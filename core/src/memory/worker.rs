@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Own, Space};
+use super::{Own, Space, scope};
 use crate::error::{Report, Result, Status};
 
 /// What a thread does.
@@ -116,7 +116,7 @@ impl<J: Job> Drop for Worker<J> {
             fence(Ordering::Acquire);
             self.0.as_ref().job.stop();
             let thread = self.0.as_ref().thread;
-            if libc::pthread_join(thread, core::ptr::null_mut()) == 0 {
+            if scope::unlocked(|| libc::pthread_join(thread, core::ptr::null_mut())) == 0 {
                 drop(Own::from_raw(self.0));
             } else {
                 // The thread itself lets the last handle go, and is still using the job: it is never freed.

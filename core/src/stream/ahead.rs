@@ -11,7 +11,7 @@ use crate::abi::Device;
 use crate::array::Array;
 use crate::device::{Allocator, Sync, SyncMode, Teller, check_copies};
 use crate::error::{ErrorRecord, Report, Result, Status, capture};
-use crate::memory::{Job, Worker};
+use crate::memory::{Job, Worker, scope};
 use crate::transfer::{Options, Progress, array_to_device};
 
 /// How a stream's arrays are to be copied.
@@ -200,7 +200,7 @@ struct Ahead {
 
 impl Source for Ahead {
     fn next(&mut self, report: &mut Report<'_>) -> Result<Option<Array>> {
-        match self.pull.ring.take() {
+        match scope::unlocked(|| self.pull.ring.take()) {
             Taken::Item(array) => {
                 if let Some(HostSync(sync)) = &self.queue {
                     array.wait(sync, report)?;

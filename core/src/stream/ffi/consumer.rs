@@ -100,10 +100,11 @@ fn this_thread() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
+#[allow(clippy::result_large_err, reason = "the record is the whole error, and is kept")]
 impl Link {
     /// Waits until the producer has told the type.
     pub(in super::super) fn ready(&self, report: &mut Report<'_>) -> Result<()> {
-        match self.inbox.schema() {
+        match scope::unlocked(|| self.inbox.schema()) {
             Ok(()) => Ok(()),
             Err(Some(record)) => Err(report.repeat(&record)),
             Err(None) => Err(cancelled(report)),
@@ -112,7 +113,7 @@ impl Link {
 
     fn known(&self) -> Option<&Known> {
         // Both are set before the schema is told, so that there is nothing to see before.
-        self.inbox.schema().ok().and_then(|()| self.known.get())
+        scope::unlocked(|| self.inbox.schema()).ok().and_then(|()| self.known.get())
     }
 
     /// Waits for the type; `None` where none will come.
@@ -242,7 +243,7 @@ struct Receiving {
 
 impl Receiving {
     fn ask(&mut self, report: &mut Report<'_>) -> Result<Option<Filled<ArrowDeviceArray>>> {
-        let task = match self.link.inbox.take() {
+        let task = match scope::unlocked(|| self.link.inbox.take()) {
             Taken::Task(task) => task,
             Taken::End => return Ok(None),
             Taken::Failed(record) => return Err(report.repeat(&record)),
