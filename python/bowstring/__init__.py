@@ -28,12 +28,14 @@ from ._memory import CopyNeeded
 from ._parts import Node, Parts, from_buffers
 from ._stream import Stream
 from ._type import Type
+from ._views import BufferWindow, StringBuffers, Validity
 
 __all__ = [
     "Array",
     "BowstringError",
     "Buffer",
     "BufferView",
+    "BufferWindow",
     "CallbackError",
     "Cancelled",
     "CopyNeeded",
@@ -53,9 +55,11 @@ __all__ = [
     "Refused",
     "Released",
     "Stream",
+    "StringBuffers",
     "SyncRequired",
     "Type",
     "Unsupported",
+    "Validity",
     "__version__",
     "array",
     "buffer",

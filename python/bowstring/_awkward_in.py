@@ -11,7 +11,7 @@ from ._errors import Unsupported
 from ._memory import CopyNeeded
 from ._numpy import need_numpy
 from ._parts import Node, from_buffers
-from ._type import NULLABLE, _rebuilt
+from ._type import NULLABLE, _rebuilt, encoded_metadata
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -37,15 +37,8 @@ class _Piece(NamedTuple):
 
 
 def _encoded(noted: "dict[str, Any]") -> Optional[bytes]:
-    """Metadata as the Arrow C Data interface has it."""
-    if not noted:
-        return None
-    value = json.dumps(noted, sort_keys=True).encode()
-
-    def counted(text: bytes) -> bytes:
-        return len(text).to_bytes(4, "little") + text
-
-    return (1).to_bytes(4, "little") + counted(PARAMETERS) + counted(value)
+    """What Arrow does not know of a node, as its metadata."""
+    return encoded_metadata({PARAMETERS: json.dumps(noted, sort_keys=True).encode()} if noted else {})
 
 
 class _In:

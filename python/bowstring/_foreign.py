@@ -49,9 +49,11 @@ def buffer_of(value: Any, device: Optional[DeviceLike] = None) -> "tuple[Buffer,
         return value, None
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
-        told = getattr(value, "__dlpack_device__", None)
-        if device is not None or told is not None:
-            return _on_gpu(value, interface, told() if device is None else device)
+        where = device
+        if where is None and hasattr(value, "__dlpack_device__"):
+            where = value.__dlpack_device__()
+        if where is not None:
+            return _on_gpu(value, interface, where)
     else:
         # The plainest way, without a call of the producer's.
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -11,7 +12,7 @@ from ._device import CUDA, CUDA_MANAGED, ROCM
 from ._dlpack import ALLOW_COPY, PHYSICAL, VALUES_ONLY, Tensor
 from ._errors import InvalidArgument, NotConforming, Unsupported
 from ._memory import CopyNeeded
-from ._numpy import POLICIES, leaf_of
+from ._numpy import POLICIES, leaf_of, tensor_shape
 from ._tensors import TensorSource
 
 if TYPE_CHECKING:
@@ -55,6 +56,35 @@ def _nulls(array: "Array") -> int:
     return known if known >= 0 else array.count_nulls()
 
 
+def _validity(array: "Array", module: Any, values: Any) -> Any:
+    """A boolean for each of the values that says whether it and the rows around it are there."""
+    found: Any = None
+    levels = _levels(array)
+    for depth, level in enumerate(levels):
+        if not _nulls(level):
+            continue
+        shape = [len(array), *(_size(outer) for outer in levels[:depth])]
+        here = module.from_dlpack(TensorSource(functools.partial(_bitmap, level), level.device)).reshape(tuple(shape))
+        found = here if found is None else found.reshape(tuple(found.shape) + (1,) * (len(shape) - len(found.shape))) & here
+    if found is None:
+        return None
+    told = tensor_shape(array.type)
+    if told is None:
+        widened = found.reshape(tuple(found.shape) + (1,) * (len(values.shape) - len(found.shape)))
+        return module.broadcast_to(widened, tuple(values.shape))
+    lengths, order = told
+    if len(found.shape) == 1:
+        return module.broadcast_to(found.reshape((len(array),) + (1,) * len(lengths)), tuple(values.shape))
+    found = found.reshape((len(array), *lengths))
+    axes = (0, *(axis + 1 for axis in order))
+    return found.permute(axes) if hasattr(found, "permute") else found.transpose(axes)
+
+
+def _size(level: "Array") -> int:
+    """How many values a fixed-size list has."""
+    return int(level.type.format[3:])
+
+
 def _bitmap(array: "Array", sync: Any) -> Tensor:
     """The validity of an array that has nulls."""
     tensor = _tensors.validity_tensor(array, sync)
@@ -64,37 +94,37 @@ def _bitmap(array: "Array", sync: Any) -> Tensor:
 
 
 def _converted(
-    array: "Array", nulls: str, copy: Optional[bool], fill_value: Any, physical: bool, take: Callable[[Any], Any],
-    copied: Callable[[Any], Any],
+    array: "Array", nulls: str, copy: Optional[bool], fill_value: Any, physical: bool, module: Any,
+    copied: "Callable[[Any], Any]",
 ) -> "tuple[Any, Any, bool]":
     """Values, validity and whether the values are shared, by a library's from_dlpack."""
     if nulls not in POLICIES:
         raise ValueError(f"expected nulls to be one of {POLICIES}, found {nulls!r}")
     counts = [_nulls(level) for level in _levels(array)]
     if any(counts) and nulls == "raise":
+        within = f" and {sum(counts[1:])} within rows" if any(counts[1:]) else ""
         raise NotConforming(
-            f"expected no nulls, found {sum(counts)}: nulls='split' gives them apart, and nulls='fill' replaces them", path="$"
+            f"expected no nulls, found {counts[0]}{within}: nulls='split' gives them apart, and nulls='fill' replaces them",
+            path="$",
         )
-    if any(counts[1:]):
-        raise Unsupported(f"expected nulls of whole rows, found {sum(counts[1:])} within rows of {array.type}")
     bits = leaf_of(array.type).format == "b"
     flags = VALUES_ONLY | (PHYSICAL if physical else 0) | (ALLOW_COPY if bits else 0)
-    filled = nulls == "fill" and counts[0] > 0
+    filled = nulls == "fill" and any(counts)
     if copy is False and (bits or filled):
         raise CopyNeeded(f"expected no copy, found {'bits' if bits else 'nulls to fill'}: copy=None allows it")
     if filled and fill_value is None:
         if leaf_of(array.type).format not in ("e", "f", "g"):
             raise InvalidArgument(f"expected a fill_value for the nulls of {array.type}, found None")
         fill_value = float("nan")
-    values = take(TensorSource(lambda sync: _tensors.array_tensor(array, flags, sync), array.device))
+    values = module.from_dlpack(
+        TensorSource(lambda sync: _tensors.array_tensor(array, flags, sync), array.device)
+    )
     shared = not bits
     if shared and (copy or filled):
         values, shared = copied(values), False
-    valid = None
-    if counts[0] and nulls != "raise":
-        valid = take(TensorSource(lambda sync: _bitmap(array, sync), array.device))
-        if filled:
-            values[~valid] = fill_value
+    valid: Any = _validity(array, module, values) if any(counts) else None
+    if filled:
+        values[~valid] = fill_value
     return values, valid, shared
 
 
@@ -102,7 +132,7 @@ def to_torch(array: "Array", nulls: str, copy: Optional[bool], fill_value: Any, 
     """See `ArrayValues.to_torch`."""
     torch = _module("torch", "to_torch")
     values, valid, shared = _converted(
-        array, nulls, copy, fill_value, physical, torch.from_dlpack, lambda tensor: tensor.clone()
+        array, nulls, copy, fill_value, physical, torch, lambda tensor: tensor.clone()
     )
     if shared:
         _warn_once()
@@ -117,6 +147,6 @@ def to_cupy(array: "Array", nulls: str, copy: Optional[bool], fill_value: Any, p
             f"expected memory of a GPU, found {array.device}: copy it by to_device('cuda') before to_cupy()"
         )
     values, valid, _ = _converted(
-        array, nulls, copy, fill_value, physical, cupy.from_dlpack, lambda tensor: tensor.copy()
+        array, nulls, copy, fill_value, physical, cupy, lambda tensor: tensor.copy()
     )
     return (values, valid) if nulls == "split" else values

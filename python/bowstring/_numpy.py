@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from ctypes import byref, c_bool, c_void_p
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -154,17 +155,22 @@ def nulls_within(array: "Array", np: Any) -> "tuple[int, int, Optional[Any]]":
         level = level.child(0)
 
 
-def _spread(valid: Any, values: Any, kind: Type) -> Any:
-    """Validity in the shape of the values, whose dimensions an extension may have put in another order."""
+def tensor_shape(kind: Type) -> "Optional[tuple[list[int], list[int]]]":
+    """Lengths of an arrow.fixed_shape_tensor as it lies in memory, and the order its dimensions are to be seen in."""
     metadata = kind.metadata
     if metadata.get(EXTENSION) != b"arrow.fixed_shape_tensor":
-        return valid
-    import json
-
+        return None
     told = json.loads(metadata.get(b"ARROW:extension:metadata", b"{}"))
-    order = told.get("permutation")
-    valid = valid.reshape((len(values), *told["shape"]))
-    return valid if order is None else valid.transpose((0, *(axis + 1 for axis in order)))
+    return told["shape"], told.get("permutation") or list(range(len(told["shape"])))
+
+
+def _spread(valid: Any, values: Any, kind: Type) -> Any:
+    """Validity in the shape of the values, whose dimensions an extension may have put in another order."""
+    told = tensor_shape(kind)
+    if told is None:
+        return valid
+    shape, order = told
+    return valid.reshape((len(values), *shape)).transpose((0, *(axis + 1 for axis in order)))
 
 
 def _decimals(rows: Any, kind: Type, np: Any) -> Any:
@@ -209,9 +215,9 @@ def _values(array: "Array", plan: Plan, copy: Optional[bool], np: Any) -> "tuple
         if copy is False:
             raise CopyNeeded("expected no copy, found booleans other than 0 and 1: copy=None allows it")
         return values != 0, True
-    if values.dtype.kind == "i":
+    if values.dtype.itemsize == plan.size and values.dtype.kind != "u":
         return values.view(plan.dtype), False
-    # The last dimension is the bytes of a value.
+    # The last dimension is the parts of a value.
     if values.size == 0:
         return np.zeros(values.shape[:-1], plan.dtype), True
     return values.view(plan.dtype)[..., 0], False

@@ -139,14 +139,17 @@ class ArrayValues:
         no nulls of their own; in a dictionary-encoded array only the index counts.
         """
         from . import _tensors
+        from ._numpy import EXTENSION
         from ._parts import from_buffers
+        from ._type import NULLABLE, _rebuilt, encoded_metadata
 
         array = cast("Array", self)
         tensor = None if array.type.format == "n" else _tensors.validity_tensor(array)
         if tensor is None:
             # No bitmap: all rows are there, or, in a null array, none.
             value = b"\0" if array.type.format == "n" else b"\1"
-            whole = from_buffers("bool8", len(array), [None, value * len(array)])
+            kind = _rebuilt((b"c", b"", NULLABLE, encoded_metadata({EXTENSION: b"arrow.bool8"}), (), None))
+            whole = from_buffers(kind, len(array), [None, value * len(array)])
             return whole if array.device.is_cpu else whole.to_device(array.device)
         address, handle = c_void_p(tensor.address), c_void_p()
         call(lib.bowstring_array_from_tensor, byref(address), None, None, byref(handle))
