@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from ctypes import byref, c_void_p
 from typing import Any, Iterator, Optional, Union
 
@@ -30,6 +31,15 @@ def _metadata(address: Optional[int], size: int) -> dict[bytes, bytes]:
         key = text()
         found[key] = text()
     return found
+
+
+def encoded_metadata(pairs: "dict[bytes, bytes]") -> Optional[bytes]:
+    """Metadata as the Arrow C Data interface encodes it."""
+    if not pairs:
+        return None
+    texts = [text for pair in pairs.items() for text in pair]
+    counted = b"".join(len(text).to_bytes(4, sys.byteorder) + text for text in texts)
+    return len(pairs).to_bytes(4, sys.byteorder) + counted
 
 
 class Type:
