@@ -2,6 +2,7 @@
 
 from . import _host_buffer as _host_buffer
 from ._array import Array, BufferView, NodeView
+from ._awkward_in import from_awkward
 from ._batches import stream
 from ._buffer import Buffer
 from ._consume import PROTOCOLS, Refused, array, buffer
@@ -28,12 +29,14 @@ from ._memory import CopyNeeded
 from ._parts import Node, Parts, from_buffers
 from ._stream import Stream
 from ._type import Type
+from ._views import BufferWindow, StringBuffers, Validity
 
 __all__ = [
     "Array",
     "BowstringError",
     "Buffer",
     "BufferView",
+    "BufferWindow",
     "CallbackError",
     "Cancelled",
     "CopyNeeded",
@@ -53,12 +56,15 @@ __all__ = [
     "Refused",
     "Released",
     "Stream",
+    "StringBuffers",
     "SyncRequired",
     "Type",
     "Unsupported",
+    "Validity",
     "__version__",
     "array",
     "buffer",
+    "from_awkward",
     "from_buffers",
     "live_counts",
     "stream",

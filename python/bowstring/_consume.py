@@ -37,8 +37,17 @@ class Wanted:
         return None if self.kind is None else self.kind._handle
 
 
-def _requested(wanted: Wanted) -> "tuple[object, ...]":
-    return () if wanted.kind is None else (wanted.kind.__arrow_c_schema__(),)
+def _asked(produce: Callable[..., Any], kind: Kind) -> Any:
+    """What a producer gives when it is asked for a type; one that has no way to it is asked for what it has."""
+    if kind is not None:
+        try:
+            return produce(kind.__arrow_c_schema__())
+        except MemoryError:
+            raise
+        # Names alone make some producers refuse. If it was more than that, what they have is not what is wanted either.
+        except Exception:
+            pass
+    return produce()
 
 
 def _pair(found: Any) -> Any:
@@ -57,11 +66,11 @@ def _check_capsule(capsule: Any, names: "tuple[bytes, ...]") -> None:
 
 
 def _device_array(obj: Any, wanted: Wanted) -> int:
-    return _capsules.array_from(*_pair(obj.__arrow_c_device_array__(*_requested(wanted))))
+    return _capsules.array_from(*_pair(_asked(obj.__arrow_c_device_array__, wanted.kind)))
 
 
 def _host_array(obj: Any, wanted: Wanted) -> int:
-    return _capsules.array_from(*_pair(obj.__arrow_c_array__(*_requested(wanted))))
+    return _capsules.array_from(*_pair(_asked(obj.__arrow_c_array__, wanted.kind)))
 
 
 def _one_of(stream: int, wanted: Wanted) -> int:
@@ -92,13 +101,13 @@ def _one_of(stream: int, wanted: Wanted) -> int:
 
 
 def _device_stream(obj: Any, wanted: Wanted) -> int:
-    capsule = obj.__arrow_c_device_stream__(*_requested(wanted))
+    capsule = _asked(obj.__arrow_c_device_stream__, wanted.kind)
     _check_capsule(capsule, (DEVICE_STREAM,))
     return _one_of(_capsules.stream_from(capsule), wanted)
 
 
 def _host_stream(obj: Any, wanted: Wanted) -> int:
-    capsule = obj.__arrow_c_stream__(*_requested(wanted))
+    capsule = _asked(obj.__arrow_c_stream__, wanted.kind)
     _check_capsule(capsule, (STREAM,))
     return _one_of(_capsules.stream_from(capsule), wanted)
 
@@ -216,9 +225,9 @@ def _first_of(
     """What the first protocol gives that does not refuse; `refused` did so before."""
     refusals = list(refused)
     for name in names:
-        if not _speaks(obj, name):
-            continue
         try:
+            if not _speaks(obj, name):
+                continue
             handle = _fitting(_PROTOCOLS[name](obj, wanted), wanted)
             if wanted.copy and name != "values":
                 handle = _copied(handle, wanted.stream)
@@ -323,10 +332,12 @@ def _plain(obj: Any) -> Array:
     kind = type(obj)
     if kind.__module__ == "pyarrow.lib":
         _pyarrow.learn(kind)
-    if kind is Array or kind is Stream or isinstance(obj, type) or not hasattr(obj, "__arrow_c_device_array__"):
+    # Asked of the class: what its object has to say of it, or raises, is for the longer way.
+    if kind is Array or kind is Stream or not hasattr(kind, "__arrow_c_device_array__"):
         return _general(obj, _ANYTHING, None)
     try:
-        schema, array = obj.__arrow_c_device_array__()
+        found = obj.__arrow_c_device_array__()
+        schema, array = found if type(found) is tuple and len(found) == 2 else _pair(found)
         handle = _import(schema, array, 0, record_address())
         if handle is not None:
             return Array._of(handle, "__arrow_c_device_array__")
@@ -362,9 +373,8 @@ def _cuda_memory(obj: Any, stream: Any) -> Buffer:
     # Queues wait for arrays: bytes in one.
     sync = _c.Sync(_c.SYNC_QUEUE, 0, queue)
     size = memory.entry.size_bytes
-    bytes_ = Array._of(
-        build(as_type("uint8")._handle, [(size, 0, 0, 2)], [Memory.none(), memory], what.device, sync), "",
-    )
+    kind = Type("uint8")
+    bytes_ = Array._of(build(kind._handle, [(size, 0, 0, 2)], [Memory.none(), memory], what.device, sync), "")
     bytes_.synchronize(ours)
     return Buffer._of(made(lib.bowstring_array_buffer, bytes_._handle, 1), obj)
 
@@ -451,10 +461,9 @@ def buffer(obj: Any, *, stream: Any = None) -> Buffer:
         return _host_memory(obj, stream) if obj.is_cpu else _arrow_memory(obj, stream)
     refusals: list[tuple[str, Exception]] = []
     for name, take in _MEMORY.items():
-        if not _speaks(obj, name):
-            continue
         try:
-            return take(obj, stream)
+            if _speaks(obj, name):
+                return take(obj, stream)
         except MemoryError:
             raise
         except Exception as error:

@@ -61,7 +61,8 @@ class ArrayProtocols(ArrayTensors):
         ValueError
             The request is for another type.
         """
-        return _capsules.array_capsules(_answer(self, requested_schema)._handle, True, sync_of("host"))
+        answer = _answer(self, requested_schema)
+        return _capsules.array_capsules(answer._handle, True, sync_of("host"))
 
     def __arrow_c_device_array__(
         self: Any, requested_schema: Optional[object] = None, **kwargs: Any
@@ -79,7 +80,8 @@ class ArrayProtocols(ArrayTensors):
             _no_more(kwargs)
         if requested_schema is None:
             return _capsules.array_capsules(self._handle, False)
-        return _capsules.array_capsules(_answer(self, requested_schema)._handle, False)
+        answer = _answer(self, requested_schema)
+        return _capsules.array_capsules(answer._handle, False)
 
     def __arrow_c_stream__(self: Any, requested_schema: Optional[object] = None) -> object:
         """A capsule with a stream in CPU memory whose only array this is."""
@@ -96,7 +98,8 @@ class ArrayProtocols(ArrayTensors):
             pyarrow = importlib.import_module("pyarrow")
         except ImportError as error:
             raise ImportError("expected PyArrow, which makes this array, found none installed") from error
-        return pyarrow.array(_Capsules(self), type=type)
+        found = pyarrow.array(_Capsules(self))
+        return found if type is None or found.type.equals(type) else found.cast(type)
 
 
 class _Capsules:

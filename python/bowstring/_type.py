@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from ctypes import byref, c_void_p
 from typing import Any, Iterator, Optional, Union
 
@@ -33,6 +34,15 @@ def _metadata(address: Optional[int], size: int) -> dict[bytes, bytes]:
         key = text()
         found[key] = text()
     return found
+
+
+def encoded_metadata(pairs: "dict[bytes, bytes]") -> Optional[bytes]:
+    """Metadata as the Arrow C Data interface encodes it."""
+    if not pairs:
+        return None
+    texts = [text for pair in pairs.items() for text in pair]
+    counted = b"".join(len(text).to_bytes(4, sys.byteorder) + text for text in texts)
+    return len(pairs).to_bytes(4, sys.byteorder) + counted
 
 
 class Type(TypeLooks):
@@ -169,7 +179,9 @@ class Type(TypeLooks):
         """
         ignored = (not names) * _c.IGNORE_NAMES | (not metadata) * _c.IGNORE_METADATA
         ignored |= (not nullable) * _c.IGNORE_NULLABLE
-        return bool(lib.bowstring_type_equals(self._handle, as_type(other)._handle, ignored))
+        # It has to be there during the call.
+        kind = as_type(other)
+        return bool(lib.bowstring_type_equals(self._handle, kind._handle, ignored))
 
     def __eq__(self, other: object) -> bool:
         return self.equals(other) if isinstance(other, Type) else NotImplemented
