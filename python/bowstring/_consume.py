@@ -355,10 +355,10 @@ def _general(obj: Any, wanted: Wanted, via: Optional[str]) -> Array:
             handle = _fitting(lib.bowstring_array_retain(obj._handle), wanted)
             return Array._of(_copied(handle, stream) if copy else handle, obj._source)
         if isinstance(obj, Stream):
-            source, taken = obj._source, obj._live().value or 0
-            obj._handle = c_void_p()
-            handle = _fitting(_one_of(taken, wanted), wanted)
-            return Array._of(_copied(handle, stream) if copy else handle, source)
+            with obj._taken() as taken:
+                one, taken.value = taken.value or 0, None
+            handle = _fitting(_one_of(one, wanted), wanted)
+            return Array._of(_copied(handle, stream) if copy else handle, obj._source)
     return _first_of(obj, wanted, _names_of(via))
 
 

@@ -139,8 +139,8 @@ class StreamProtocols:
 
 def _handed_on(stream: "Stream", host: bool) -> object:
     """A capsule with the stream, which is empty afterwards."""
-    # The handle is taken, and the stream with it.
-    return _capsules.stream_capsule(stream._live(), host, sync_of("host") if host else None)
+    with stream._taken() as handle:
+        return _capsules.stream_capsule(handle, host, sync_of("host") if host else None)
 
 
 def _answer_all(stream: "Stream", requested: Optional[object]) -> "Stream":
@@ -154,8 +154,7 @@ def _answer_all(stream: "Stream", requested: Optional[object]) -> "Stream":
         raise ValueError(f"expected a request for {str(own)!r}, which nobody here casts, found {str(wanted)!r}")
     from ._batches import _lazily, _made_over
 
-    taken = type(stream)._of(stream._live().value or 0, stream.source)
-    stream._handle.value = None
+    taken = stream._moved()
     return _lazily(_made_over(taken, wanted), wanted, None, taken.source)
 
 

@@ -7,7 +7,7 @@ from ctypes import byref, c_char_p, c_int, c_void_p, py_object
 from typing import Any
 
 from . import _c
-from ._library import address_of, call, lib
+from ._library import _incref, address_of, call, lib
 
 _METH_O, _METH_FASTCALL = 0x0008, 0x0080
 
@@ -25,13 +25,12 @@ def _init() -> None:
 
 
 _new_builtin = ctypes.PYFUNCTYPE(py_object, c_void_p, c_void_p, c_void_p)(("PyCFunction_NewEx", ctypes.pythonapi))
-# A builtin keeps the address of its definition.
-_definitions: "list[_MethodDef]" = []
 
 
 def _builtin(name: str, flags: int) -> Any:
     definition = _MethodDef(name.encode(), address_of(getattr(lib, f"bowstring_python_{name}")), flags, None)
-    _definitions.append(definition)
+    # A builtin reads its definition when it is destroyed, which may be after this module at the interpreter's end.
+    _incref(definition)
     return _new_builtin(ctypes.addressof(definition), None, None)
 
 

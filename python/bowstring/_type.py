@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from ctypes import byref, c_void_p
 from typing import Any, Iterator, Optional, Union
 
 from . import _c, _capsules, _python
 from ._library import call, lib, made, text_of
+from ._looks import TypeLooks
 
 NULLABLE = 2
+# Nullable, ordered dictionary, sorted keys: the flags that the text has.
+_TOLD = 7
 
 
 def _metadata(address: Optional[int], size: int) -> dict[bytes, bytes]:
@@ -32,7 +36,16 @@ def _metadata(address: Optional[int], size: int) -> dict[bytes, bytes]:
     return found
 
 
-class Type:
+def encoded_metadata(pairs: "dict[bytes, bytes]") -> Optional[bytes]:
+    """Metadata as the Arrow C Data interface encodes it."""
+    if not pairs:
+        return None
+    texts = [text for pair in pairs.items() for text in pair]
+    counted = b"".join(len(text).to_bytes(4, sys.byteorder) + text for text in texts)
+    return len(pairs).to_bytes(4, sys.byteorder) + counted
+
+
+class Type(TypeLooks):
     """What an array's values are: a parsed schema, with its children; immutable, and safe to share between threads.
 
     Parameters
@@ -69,7 +82,7 @@ class Type:
         return cls._of(lib.bowstring_type_retain(handle))
 
     def __del__(self, _release: Any = _python.type_release) -> None:
-        if self._handle:
+        if getattr(self, "_handle", 0):
             _release(self._handle)
 
     def _info(self) -> Any:
@@ -179,14 +192,26 @@ class Type:
     def __str__(self) -> str:
         return text_of(lib.bowstring_type_to_text, self._handle)
 
-    def __repr__(self) -> str:
-        return f"bowstring.Type({str(self)!r})"
-
     def __arrow_c_schema__(self) -> object:
         return _capsules.schema_capsule(self._handle)
 
     def __reduce__(self) -> Any:
-        return _rebuilt, (self._state(),)
+        try:
+            state: Any = str(self) if self._is_all_text() else self._state()
+        except UnicodeDecodeError:
+            state = self._state()
+        return _rebuilt, (state,)
+
+    def _is_all_text(self) -> bool:
+        """Whether the text says everything: there is no metadata, and no flag that it does not know."""
+        info = _c.TypeNodeInfo()
+        at, end = 0, 1
+        while at < end:
+            call(lib.bowstring_type_node_info, self._handle, at, byref(info))
+            if info.metadata or info.flags & ~_TOLD:
+                return False
+            at, end = at + 1, end if at else info.subtree_end
+        return True
 
     def _state(self) -> tuple[Any, ...]:
         """All that makes the type, in plain objects."""
@@ -202,8 +227,10 @@ class Type:
         )
 
 
-def _rebuilt(state: tuple[Any, ...]) -> Type:
-    """The type that `Type._state` describes."""
+def _rebuilt(state: Union[str, tuple[Any, ...]]) -> Type:
+    """The type of a text, or the one that `Type._state` describes."""
+    if isinstance(state, str):
+        return Type(state)
     form, name, flags, metadata, children, dictionary = state
     parts = [_rebuilt(child) for child in children]
     values = None if dictionary is None else _rebuilt(dictionary)

@@ -5,22 +5,9 @@ import sys
 
 import bowstring
 import pyarrow as pa
-from bowstring import Array, _capsules
 
-
-def taken(data):
-    """An array of what has Arrow's capsules."""
-    return Array._of(_capsules.array_from(*data.__arrow_c_device_array__()), "__arrow_c_device_array__")
-
-
-def given(array):
-    """The array as pyarrow has it."""
-    return pa.Array._import_from_c_capsule(*_capsules.array_capsules(array._handle, True))
-
-
-def given_batch(array):
-    """The array as pyarrow's record batch."""
-    return pa.RecordBatch._import_from_c_capsule(*_capsules.array_capsules(array._handle, True))
+taken = bowstring.array
+given = pa.array
 
 
 class Owner:
