@@ -28,7 +28,7 @@ _INDEX = {"c": "i4", "C": "i4", "s": "i4", "S": "i4", "i": None, "I": None, "l":
 def need_awkward(what: str) -> Any:
     """The awkward module."""
     try:
-        import awkward  # type: ignore[import-untyped]
+        import awkward
     except ImportError:
         raise ImportError(f"expected Awkward Array for {what}(), found no such package: pip install awkward") from None
     return awkward
