@@ -141,7 +141,12 @@ class Type(TypeLooks):
         return Type._borrowed(handle.value or 0)
 
     def __len__(self) -> int:
+        """The number of children."""
         return self._info().n_children
+
+    def __bool__(self) -> bool:
+        # A type without children is a type all the same.
+        return True
 
     def __bool__(self) -> bool:
         # A type without children is one all the same.
