@@ -145,10 +145,6 @@ class Type(TypeLooks):
         return self._info().n_children
 
     def __bool__(self) -> bool:
-        # A type without children is a type all the same.
-        return True
-
-    def __bool__(self) -> bool:
         # A type without children is one all the same.
         return True
 
