@@ -89,8 +89,8 @@ class _In:
         self.needs_copy(what)
         return data.astype(dtype)
 
-    def option(self, piece: _Piece, bitmap: Any) -> _Piece:
-        """The piece as one that may be null, under a bitmap."""
+    def option(self, piece: _Piece, bitmap: Any, length: int = -1) -> _Piece:
+        """The piece as one that may be null, under a bitmap; contents may be longer than their mask."""
         form = piece.state[0]
         state = (*piece.state[:2], piece.state[2] | NULLABLE, *piece.state[3:])
         if bitmap is None:
@@ -100,7 +100,8 @@ class _In:
         first = piece.nodes[0]
         if piece.buffers[0] is not None:
             raise Unsupported("expected one option, found an option of an option: ak.to_packed() or ak.drop_none() has one")
-        return _Piece(state, [first._replace(null_count=-1), *piece.nodes[1:]], [bitmap, *piece.buffers[1:]])
+        first = first._replace(null_count=-1, length=first.length if length < 0 else length)
+        return _Piece(state, [first, *piece.nodes[1:]], [bitmap, *piece.buffers[1:]])
 
     def packed(self, valid: Any) -> Any:
         """A bitmap of booleans."""
@@ -177,7 +178,7 @@ class _In:
 
     def of_regulararray(self, layout: Any) -> _Piece:
         size, length = layout.size, layout.length
-        content = layout.content[: size * length]
+        content = layout.content
         kind = layout.parameter("__array__")
         if kind == "bytestring":
             return self.piece(f"w:{size}", layout, [None, self.characters(content)])
@@ -191,7 +192,7 @@ class _In:
     def of_recordarray(self, layout: Any) -> _Piece:
         length = layout.length
         below = tuple(
-            self.convert(content[:length]).named(name) for name, content in zip(layout.fields, layout.contents)
+            self.convert(content).named(name) for name, content in zip(layout.fields, layout.contents)
         )
         return self.piece("+s", layout, [None], below, {"tuple": True} if layout.is_tuple else None, length=length)
 
@@ -204,13 +205,12 @@ class _In:
         if not layout.valid_when or not layout.lsb_order:
             self.needs_copy("a bitmap that is not Arrow's")
             mask = self.packed(layout.mask_as_bool(valid_when=True))
-        return self.option(self.convert(layout.content[:length]), self.raw(mask))
+        return self.option(self.convert(layout.content), self.raw(mask), length)
 
     def of_bytemaskedarray(self, layout: Any) -> _Piece:
         self.needs_copy("a mask of bytes")
-        return self.option(
-            self.convert(layout.content[: layout.length]), self.packed(layout.mask_as_bool(valid_when=True))
-        )
+        valid = layout.mask_as_bool(valid_when=True)
+        return self.option(self.convert(layout.content), self.packed(valid), layout.length)
 
     def of_indexedoptionarray(self, layout: Any) -> _Piece:
         if isinstance(layout.content, self.ak.contents.EmptyArray):

@@ -196,6 +196,8 @@ class _Out:
             return ak.contents.RegularArray(items, int(form[3:]), zeros_length=length, parameters=parameters)
         if form == "+s":
             names = None if self.told(kind).get("tuple") else kind.fields
+            if names is not None and len(set(names)) != len(names):
+                raise Unsupported(f"expected fields with names of their own, found {kind} in {kind.name or 'the array'}")
             return ak.contents.RecordArray(self.children(index, kind), names, length=length, parameters=parameters)
         if form.startswith(("+ud:", "+us:")):
             return self.union(index, kind, parameters)
@@ -240,9 +242,13 @@ class _Out:
             where = ak.index.Index32(self.window(index, "offsets", "i4"))
         else:
             where = ak.index.Index64(self.np.arange(len(tags), dtype="i8"))
-        return ak.contents.UnionArray.simplified(
-            ak.index.Index8(tags), where, self.children(index, kind), parameters=parameters
-        )
+        contents = self.children(index, kind)
+        # Awkward Array joins contents of one kind, for which it writes tags and index anew; others stay as they are.
+        joined = ak.forms.UnionForm.simplified("i8", "i64", [content.form for content in contents])
+        if joined.is_union and len(joined.contents) == len(contents) and len({one.is_option for one in contents}) == 1:
+            return ak.contents.UnionArray(ak.index.Index8(tags), where, contents, parameters=parameters)
+        self.needs_copy("a union that Awkward Array has simpler", kind)
+        return ak.contents.UnionArray.simplified(ak.index.Index8(tags), where, contents, parameters=parameters)
 
     def categorical(self, index: int, kind: Type) -> Any:
         """A dictionary and the indices into it; -1 where there is none."""
@@ -262,7 +268,10 @@ class _Out:
             self.needs_copy("indices with nulls", kind)
             valid = np.unpackbits(mask, bitorder="little")[: node.length].view("?")
             where = np.where(valid, where, where.dtype.type(-1))
-        parameters = {**(self.told(kind).get("parameters") or {}), "__array__": "categorical"}
+        parameters = self.told(kind).get("parameters") or {}
+        # Nulls among the categories would be several categories of one value.
+        if not values.is_option:
+            parameters = {**parameters, "__array__": "categorical"}
         make = ak.contents.IndexedOptionArray if optional else ak.contents.IndexedArray
         return make.simplified(ak.index.Index(where), values, parameters=parameters)
 
