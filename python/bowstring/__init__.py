@@ -8,6 +8,7 @@ from ._buffer import Buffer
 from ._consume import PROTOCOLS, Refused, array, buffer
 from ._check import Finding
 from ._device import Device
+from ._distributed import register as _register_distributed
 from ._errors import (
     BowstringError,
     CallbackError,
@@ -68,3 +69,5 @@ __all__ = [
     "live_counts",
     "stream",
 ]
+
+_register_distributed()

@@ -7,7 +7,7 @@ from ctypes import byref, c_bool, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import Any, Iterator, NamedTuple, Optional, Union
 
-from . import _c
+from . import _c, _python
 from ._buffer import ROLES, Buffer
 from ._check import ArrayChecks
 from ._device import Device, DeviceLike, device_of, struct_of, sync_of
@@ -81,9 +81,9 @@ class Array(ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, Ar
         self._source = source
         return self
 
-    def __del__(self) -> None:
+    def __del__(self, _release: Any = _python.array_release) -> None:
         if getattr(self, "_handle", 0):
-            lib.bowstring_array_release(self._handle)
+            _release(self._handle)
 
     # What it is.
 

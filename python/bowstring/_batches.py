@@ -10,7 +10,7 @@ from typing import Any, Iterator, Optional
 from . import _c, _capsules
 from ._array import Array
 from ._capsules import DEVICE_STREAM, STREAM
-from ._consume import _ARROW, _check_capsule, _queue_only, _speaks, array, given_up
+from ._consume import _ARROW, _asked, _check_capsule, _queue_only, _speaks, array, given_up
 from ._device import CPU, Device, struct_of
 from ._errors import Unsupported
 from ._library import Reference, lib, made, release_reference
@@ -120,8 +120,7 @@ def _made_over(found: Stream, kind: Type) -> Iterator[Array]:
 
 
 def _imported(obj: Any, name: str, kind: Optional[Type]) -> Stream:
-    produce = getattr(obj, name)
-    capsule = produce() if kind is None else produce(kind.__arrow_c_schema__())
+    capsule = _asked(getattr(obj, name), kind)
     _check_capsule(capsule, (_STREAMS[name],))
     return _with_type(Stream._of(_capsules.stream_from(capsule), name), kind)
 
@@ -162,9 +161,10 @@ def stream(obj: Any, schema: Optional[TypeLike] = None, *, stream: Any = None) -
         return _with_type(obj, kind)
     refusals: list[tuple[str, Exception]] = []
     for name in _STREAMS:
-        if not isinstance(obj, Array) and _speaks(obj, name):
+        if not isinstance(obj, Array):
             try:
-                return _imported(obj, name, kind)
+                if _speaks(obj, name):
+                    return _imported(obj, name, kind)
             except MemoryError:
                 raise
             except Exception as error:

@@ -6,7 +6,7 @@ import ctypes
 from ctypes import byref, c_bool
 from typing import Any, ClassVar, Optional
 
-from . import _c
+from . import _c, _python
 from ._device import CPU, Device, DeviceLike, device_of, struct_of, sync_of
 from ._library import call, lib, made, owned
 from ._looks import BufferLooks
@@ -69,9 +69,9 @@ class Buffer(BufferProtocols, BufferLooks, BufferPickling):
             reference.hand_over()
         return cls._of(handle, owner)
 
-    def __del__(self) -> None:
+    def __del__(self, _release: Any = _python.buffer_release) -> None:
         if getattr(self, "_handle", 0):
-            lib.bowstring_buffer_release(self._handle)
+            _release(self._handle)
 
     def _info(self) -> Any:
         info = _c.BufferMemory()

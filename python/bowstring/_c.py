@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import CFUNCTYPE, POINTER, c_bool, c_char, c_char_p, c_int, c_int32, c_int64
-from ctypes import c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from ctypes import c_size_t, c_ssize_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any
 
 OK, INVALID_ARGUMENT, INVALID_DATA, NOT_CONFORMING, UNSUPPORTED, SYNC_REQUIRED, RELEASED = range(7)
@@ -288,7 +288,23 @@ class StreamCallbacks(Sized):
 
 
 class CallbackScope(Sized):
-    _fields_ = [("struct_size", c_size_t), *((name, c_void_p) for name in ("alive", "enter", "leave", "held", "pause", "resume"))]
+    _fields_ = [
+        ("struct_size", c_size_t),
+        *((name, c_void_p) for name in ("alive", "enter", "leave", "held", "pause", "resume")),
+    ]
+
+
+PYTHON_FUNCTIONS = (
+    "PyCapsule_IsValid", "PyCapsule_GetName", "PyCapsule_GetPointer", "PyErr_Fetch", "PyErr_Restore",
+    "PyErr_WriteUnraisable", "PyErr_Occurred", "PyErr_Clear", "PyErr_SetString", "PyCapsule_New", "PyLong_AsVoidPtr",
+    "PyLong_FromVoidPtr", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef",
+)
+
+
+class PythonApi(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t), *((name, c_void_p) for name in (*PYTHON_FUNCTIONS, "none", "type_error")),
+    ]
 
 
 COUNTED = ("types", "arrays", "buffers", "streams", "tensors", "blocks", "pending", "leaked_callbacks")
@@ -426,6 +442,15 @@ FUNCTIONS = {
     "bowstring_stream_release": (None, _H),
     "bowstring_callback_scope_set": (c_int32, POINTER(CallbackScope), _E),
     "bowstring_callback_scope_close": (None,),
+    "bowstring_python_init": (c_int32, POINTER(PythonApi), _E),
+    # Called by the interpreter alone, with its lock held.
+    "bowstring_python_capsule_destructor": (None, c_void_p),
+    "bowstring_python_array_import": (c_void_p, c_void_p, POINTER(c_void_p), c_ssize_t),
+    "bowstring_python_array_import_raw": (c_void_p, c_void_p, POINTER(c_void_p), c_ssize_t),
+    "bowstring_python_array_export": (c_void_p, c_void_p, POINTER(c_void_p), c_ssize_t),
+    "bowstring_python_array_release": (c_void_p, c_void_p, c_void_p),
+    "bowstring_python_buffer_release": (c_void_p, c_void_p, c_void_p),
+    "bowstring_python_type_release": (c_void_p, c_void_p, c_void_p),
     "bowstring_live_counts": (None, POINTER(LiveCounts)),
     "bowstring_version": (c_char_p,),
     "bowstring_abi_version": (c_uint32,),
@@ -435,7 +460,6 @@ FUNCTIONS = {
     "bowstring_rule_source": (c_char_p, c_int32),
     "bowstring_rule_severity": (c_int32, c_int32),
     "bowstring_rule_next": (c_int32, c_int32),
-
 }
 
 

@@ -6,8 +6,8 @@ import ctypes
 from ctypes import byref, c_char_p, c_void_p, py_object
 from typing import Any
 
-from . import _c
-from ._library import _incref, call, lib, made
+from . import _c, _python
+from ._library import _incref, call, error_record, failure, lib, made, record_address
 
 SCHEMA, ARRAY, DEVICE_ARRAY = b"arrow_schema", b"arrow_array", b"arrow_device_array"
 STREAM, DEVICE_STREAM = b"arrow_array_stream", b"arrow_device_array_stream"
@@ -26,30 +26,10 @@ _STRUCTS = {
     DEVICE_STREAM: (_c.ArrowDeviceArrayStream, "device_stream"),
 }
 
-_DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
-_new = ctypes.PYFUNCTYPE(py_object, c_void_p, c_char_p, _DESTRUCTOR)(("PyCapsule_New", ctypes.pythonapi))
+_new = ctypes.PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 _name = ctypes.PYFUNCTYPE(c_char_p, py_object)(("PyCapsule_GetName", ctypes.pythonapi))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, py_object, c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
 _pointer = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-
-
-# TEMPORARY until the library has bowstring_python_capsule_destructor.
-_dying_name = ctypes.PYFUNCTYPE(c_char_p, c_void_p)(("PyCapsule_GetName", ctypes.pythonapi))
-_dying_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-
-
-def _destroy(capsule: int) -> None:
-    name = _dying_name(capsule)
-    if name in _STRUCTS:
-        struct, prefix = _STRUCTS[name]
-        getattr(lib, f"bowstring_{prefix}_free")(byref(struct.from_address(_dying_pointer(capsule, name))))
-    elif name == TENSOR:
-        lib.bowstring_tensor_release(_dying_pointer(capsule, name))
-    elif name == LEGACY_TENSOR:
-        lib.bowstring_legacy_tensor_release(_dying_pointer(capsule, name))
-
-
-_destructor = _DESTRUCTOR(_destroy)
 
 
 def is_capsule(value: object) -> bool:
@@ -77,7 +57,7 @@ def free_struct(name: bytes, struct: Any) -> None:
 
 def capsule_of(name: bytes, struct: Any) -> object:
     """A capsule that owns a struct of `new_struct`."""
-    return _new(ctypes.cast(struct, c_void_p), name, _destructor)
+    return _new(ctypes.cast(struct, c_void_p), name, _python.capsule_destructor)
 
 
 def struct_in(capsule: object, name: bytes) -> Any:
@@ -87,7 +67,7 @@ def struct_in(capsule: object, name: bytes) -> Any:
 
 def tensor_capsule(address: int, name: bytes) -> object:
     """A capsule that owns a tensor until a consumer renames it."""
-    return _new(address, name, _destructor)
+    return _new(address, name, _python.capsule_destructor)
 
 
 def tensor_in(capsule: object, name: bytes) -> int:
@@ -122,26 +102,29 @@ def type_from(capsule: object) -> int:
 
 
 def array_from(schema: object, array: object) -> int:
-    """An array's handle, of what two capsules hold, which hold nothing afterwards."""
-    name = DEVICE_ARRAY if name_of(array) == DEVICE_ARRAY else ARRAY
-    import_ = lib.bowstring_array_import if name == DEVICE_ARRAY else lib.bowstring_array_import_host
-    return made(import_, byref(struct_in(array, name)), byref(struct_in(schema, SCHEMA)))
+    """An array's handle, of what two capsules hold; the array's capsule holds nothing afterwards."""
+    handle = _python.array_import(schema, array, 0, record_address())
+    if handle is None:
+        raise failure(error_record())
+    return handle
 
 
 def array_capsules(handle: int, host: bool, sync: Any = None) -> tuple[object, object]:
     """Capsules with an array's schema and the array, in CPU memory or on its device."""
-    name = ARRAY if host else DEVICE_ARRAY
-    schema, array = new_struct(SCHEMA), new_struct(name)
+    found = _python.array_export(handle, host, record_address())
+    if found is not None:
+        return found
+    if sync is None or error_record().status != _c.SYNC_REQUIRED:
+        raise failure(error_record())
+    # Only ctypes lets the interpreter's lock go while it waits.
+    schema, array = new_struct(SCHEMA), new_struct(ARRAY)
     try:
-        if host:
-            call(lib.bowstring_array_export_host, handle, None if sync is None else byref(sync), array, schema)
-        else:
-            call(lib.bowstring_array_export, handle, array, schema)
+        call(lib.bowstring_array_export_host, handle, byref(sync), array, schema)
     except BaseException:
         free_struct(SCHEMA, schema)
-        free_struct(name, array)
+        free_struct(ARRAY, array)
         raise
-    return capsule_of(SCHEMA, schema), capsule_of(name, array)
+    return capsule_of(SCHEMA, schema), capsule_of(ARRAY, array)
 
 
 def stream_from(capsule: object) -> int:

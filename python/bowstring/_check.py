@@ -61,9 +61,10 @@ def _one_of(choices: dict[Any, int], value: Any, what: str) -> int:
         raise ValueError(f"expected {what} of {names}, found {value!r}") from None
 
 
-def _options(
+def options_of(
     profile: str, device: Optional[DeviceLike], level: str, as_table: bool, threads: int, stream: Any
 ) -> _c.ValidateOptions:
+    """How to validate, as the C library takes it."""
     options = _c.ValidateOptions(
         level=_one_of(LEVELS, level, "a level"), profile=_one_of(PROFILES, profile, "a profile"),
         as_table=int(as_table), threads=threads,
@@ -138,7 +139,7 @@ class ArrayChecks:
         SyncRequired, Unsupported, DeviceUnavailable, DeviceError
             Where the level asks for what buffers hold, and they cannot be read.
         """
-        options = _options(profile, device, level, as_table, threads, stream)
+        options = options_of(profile, device, level, as_table, threads, stream)
         findings: list[Finding] = []
         raised: list[BaseException] = []
 
@@ -180,7 +181,7 @@ class ArrayChecks:
         NotConforming
             For the first thing that the profile's consumer would refuse, crash on or misread.
         """
-        options = _options(profile, device, level, as_table, threads, stream)
+        options = options_of(profile, device, level, as_table, threads, stream)
         call(lib.bowstring_array_validate, cast("Array", self)._handle, byref(options))
         return self
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Iterable, Optional
 
-from . import _c, _capsules, _dlpack, _interfaces
+from . import _c, _capsules, _dlpack, _interfaces, _pyarrow, _python
 from ._array import Array
 from ._buffer import Buffer
-from ._capsules import ARRAY, DEVICE_ARRAY, DEVICE_STREAM, STREAM
+from ._capsules import DEVICE_STREAM, STREAM
 from ._device import Device, struct_of, sync_of
 from ._errors import BowstringError, DeviceUnavailable, Unsupported
-from ._library import call, lib, made
+from ._library import call, error_record, failure, lib, made, record_address
 from ._memory import HOST, CopyNeeded, Memory, build, copied_array, explain, same_values, with_views_as
 from ._stream import Stream
 from ._type import Type, TypeLike, as_type
@@ -37,16 +37,23 @@ class Wanted:
         return None if self.kind is None else self.kind._handle
 
 
-def _requested(wanted: Wanted) -> "tuple[object, ...]":
-    return () if wanted.kind is None else (wanted.kind.__arrow_c_schema__(),)
+def _asked(produce: Callable[..., Any], kind: Kind) -> Any:
+    """What a producer gives when it is asked for a type; one that has no way to it is asked for what it has."""
+    if kind is not None:
+        try:
+            return produce(kind.__arrow_c_schema__())
+        except MemoryError:
+            raise
+        # Names alone make some producers refuse. If it was more than that, what they have is not what is wanted either.
+        except Exception:
+            pass
+    return produce()
 
 
-def _pair(found: Any, names: "tuple[bytes, ...]") -> Any:
-    """The two capsules that a producer of arrays gives, once they are what they should be."""
+def _pair(found: Any) -> Any:
+    """The two capsules that a producer of arrays gives; the library looks at their names."""
     if not isinstance(found, tuple) or len(found) != 2:
         raise TypeError(f"expected a pair of capsules, found {type(found).__name__}")
-    for capsule, expected in zip(found, ((_capsules.SCHEMA,), names)):
-        _check_capsule(capsule, expected)
     return found
 
 
@@ -59,13 +66,11 @@ def _check_capsule(capsule: Any, names: "tuple[bytes, ...]") -> None:
 
 
 def _device_array(obj: Any, wanted: Wanted) -> int:
-    schema, array = _pair(obj.__arrow_c_device_array__(*_requested(wanted)), (DEVICE_ARRAY,))
-    return _capsules.array_from(schema, array)
+    return _capsules.array_from(*_pair(_asked(obj.__arrow_c_device_array__, wanted.kind)))
 
 
 def _host_array(obj: Any, wanted: Wanted) -> int:
-    schema, array = _pair(obj.__arrow_c_array__(*_requested(wanted)), (ARRAY,))
-    return _capsules.array_from(schema, array)
+    return _capsules.array_from(*_pair(_asked(obj.__arrow_c_array__, wanted.kind)))
 
 
 def _one_of(stream: int, wanted: Wanted) -> int:
@@ -96,13 +101,13 @@ def _one_of(stream: int, wanted: Wanted) -> int:
 
 
 def _device_stream(obj: Any, wanted: Wanted) -> int:
-    capsule = obj.__arrow_c_device_stream__(*_requested(wanted))
+    capsule = _asked(obj.__arrow_c_device_stream__, wanted.kind)
     _check_capsule(capsule, (DEVICE_STREAM,))
     return _one_of(_capsules.stream_from(capsule), wanted)
 
 
 def _host_stream(obj: Any, wanted: Wanted) -> int:
-    capsule = obj.__arrow_c_stream__(*_requested(wanted))
+    capsule = _asked(obj.__arrow_c_stream__, wanted.kind)
     _check_capsule(capsule, (STREAM,))
     return _one_of(_capsules.stream_from(capsule), wanted)
 
@@ -172,6 +177,8 @@ _PROTOCOLS: "dict[str, Callable[[Any, Wanted], int]]" = {
     "values": _python_values,
 }
 PROTOCOLS = tuple(_PROTOCOLS)
+_ANYTHING = Wanted(None, None, None)
+_import, _lanes = _python.array_import, _pyarrow.lanes
 
 
 def _speaks(obj: Any, name: str) -> bool:
@@ -212,13 +219,15 @@ def _copied(handle: int, stream: Any) -> int:
     return copied_array(handle, None if array.device.is_cpu else sync_of("host" if stream is None else stream))
 
 
-def _first_of(obj: Any, wanted: Wanted, names: Iterable[str]) -> Array:
-    """What the first protocol gives that does not refuse."""
-    refusals: list[tuple[str, Exception]] = []
+def _first_of(
+    obj: Any, wanted: Wanted, names: Iterable[str], refused: "Iterable[tuple[str, Exception]]" = ()
+) -> Array:
+    """What the first protocol gives that does not refuse; `refused` did so before."""
+    refusals = list(refused)
     for name in names:
-        if not _speaks(obj, name):
-            continue
         try:
+            if not _speaks(obj, name):
+                continue
             handle = _fitting(_PROTOCOLS[name](obj, wanted), wanted)
             if wanted.copy and name != "values":
                 handle = _copied(handle, wanted.stream)
@@ -309,17 +318,47 @@ def array(
     BufferError
         It would take a copy, and `copy` is False.
     """
+    if schema is None and copy is None and via is None and stream is None:
+        # What most callers want of most producers, without a detour.
+        lane = _lanes.get(type(obj))
+        return _plain(obj) if lane is None else lane(obj)
     _queue_only(stream)
     wanted = Wanted(None if schema is None else as_type(schema), copy, stream)
+    return _general(obj, wanted, via)
+
+
+def _plain(obj: Any) -> Array:
+    """The array of a producer that is asked for nothing in particular."""
+    kind = type(obj)
+    if kind.__module__ == "pyarrow.lib":
+        _pyarrow.learn(kind)
+    # Asked of the class: what its object has to say of it, or raises, is for the longer way.
+    if kind is Array or kind is Stream or not hasattr(kind, "__arrow_c_device_array__"):
+        return _general(obj, _ANYTHING, None)
+    try:
+        found = obj.__arrow_c_device_array__()
+        schema, array = found if type(found) is tuple and len(found) == 2 else _pair(found)
+        handle = _import(schema, array, 0, record_address())
+        if handle is not None:
+            return Array._of(handle, "__arrow_c_device_array__")
+        raise failure(error_record())
+    except MemoryError:
+        raise
+    except Exception as error:
+        return _first_of(obj, _ANYTHING, PROTOCOLS[1:], [("__arrow_c_device_array__", error)])
+
+
+def _general(obj: Any, wanted: Wanted, via: Optional[str]) -> Array:
+    copy, stream = wanted.copy, wanted.stream
     if via is None:
         if isinstance(obj, Array):
             handle = _fitting(lib.bowstring_array_retain(obj._handle), wanted)
             return Array._of(_copied(handle, stream) if copy else handle, obj._source)
         if isinstance(obj, Stream):
-            source, taken = obj._source, obj._live().value or 0
-            obj._handle = c_void_p()
-            handle = _fitting(_one_of(taken, wanted), wanted)
-            return Array._of(_copied(handle, stream) if copy else handle, source)
+            with obj._taken() as taken:
+                one, taken.value = taken.value or 0, None
+            handle = _fitting(_one_of(one, wanted), wanted)
+            return Array._of(_copied(handle, stream) if copy else handle, obj._source)
     return _first_of(obj, wanted, _names_of(via))
 
 
@@ -334,9 +373,8 @@ def _cuda_memory(obj: Any, stream: Any) -> Buffer:
     # Queues wait for arrays: bytes in one.
     sync = _c.Sync(_c.SYNC_QUEUE, 0, queue)
     size = memory.entry.size_bytes
-    bytes_ = Array._of(
-        build(as_type("uint8")._handle, [(size, 0, 0, 2)], [Memory.none(), memory], what.device, sync), "",
-    )
+    kind = Type("uint8")
+    bytes_ = Array._of(build(kind._handle, [(size, 0, 0, 2)], [Memory.none(), memory], what.device, sync), "")
     bytes_.synchronize(ours)
     return Buffer._of(made(lib.bowstring_array_buffer, bytes_._handle, 1), obj)
 
@@ -423,10 +461,9 @@ def buffer(obj: Any, *, stream: Any = None) -> Buffer:
         return _host_memory(obj, stream) if obj.is_cpu else _arrow_memory(obj, stream)
     refusals: list[tuple[str, Exception]] = []
     for name, take in _MEMORY.items():
-        if not _speaks(obj, name):
-            continue
         try:
-            return take(obj, stream)
+            if _speaks(obj, name):
+                return take(obj, stream)
         except MemoryError:
             raise
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Arrays cut to what they show: each buffer's own bytes and no others, without a copy wherever bytes can stay as they are."""
+"""Arrays cut to what they show: of each buffer the bytes that are needed, as they are wherever they can be."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import ctypes
 import sys
 from array import array as numbers
 from bisect import bisect_right
-from ctypes import byref, c_int, c_size_t, c_void_p, py_object
-from typing import TYPE_CHECKING, Any, Optional, Union
+from ctypes import c_int, c_size_t, c_void_p, py_object
+from typing import TYPE_CHECKING, Any, Union
 
-from . import _c
 from ._buffer import Buffer
 from ._errors import InvalidData
-from ._library import call, lib, made, owned
+from ._library import lib, made
 
 if TYPE_CHECKING:
-    from ._array import Array, NodeView
+    from ._array import Array, BufferView, NodeView
 
 Piece = Union[Buffer, bytes]
 _READ = 0x100
@@ -29,9 +28,9 @@ _SMALL = 1 << 16
 class Cut:
     """What a window in CPU memory shows: every node from its first value on, and the bytes that it needs.
 
-    Bytes are those of the array wherever they can stay as they are. Anew are made, for windows that do not start at 0: bitmaps
-    that start within a byte, offsets, run ends, and views whose bytes are cut. Dictionaries are taken whole; what list views,
-    dense unions and views lead to is taken from the first value that is used to the last.
+    Bytes are those of the array wherever they can stay as they are. Made anew are, in windows that do not start at 0,
+    bitmaps that start within a byte, offsets and run ends; and views whose bytes are cut. Dictionaries are taken whole;
+    what list views, dense unions and views lead to is taken from the first value that is used to the last.
 
     Attributes
     ----------
@@ -47,11 +46,12 @@ class Cut:
         self.nodes: list[tuple[int, int, int]] = []
         self.places: list[int] = []
         self.pieces: list[Piece] = []
+        self._index = -1
         self._known: dict[tuple[int, int], int] = {}
-        if any(node.format in ("vu", "vz") for node in array.nodes):
+        self._all = array.nodes
+        if any(node.format in ("vu", "vz") for node in self._all):
             array = type(array)._of(made(lib.bowstring_array_resolve_sizes, array._handle, None), array.source)
         self._array = array
-        self._all = array.nodes
         self._node(0, self._all[0].offset, self._all[0].length)
         del self._array
 
@@ -116,6 +116,12 @@ class Cut:
 
     # Pieces.
 
+    def _view(self, index: int) -> "BufferView":
+        """What the array shows of a buffer, asked once."""
+        if index != self._index:
+            self._index, self._seen = index, self._array.buffer_view(index)
+        return self._seen
+
     def _none(self) -> None:
         self.places.append(-1)
 
@@ -127,15 +133,16 @@ class Cut:
         """Some bytes of a buffer, as they are."""
         if not size:
             return self._none()
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         self._inside(view, at, size)
         key = (view.ptr + at, size)
         if key not in self._known:
             self._known[key] = len(self.pieces)
-            self.pieces.append(self._array.buffer(index).slice(at, size))
+            buffer = self._array.buffer(index)
+            self.pieces.append(buffer if (at, size) == (0, view.bufsize) else buffer.slice(at, size))
         self.places.append(self._known[key])
 
-    def _inside(self, view: Any, at: int, size: int) -> None:
+    def _inside(self, view: "BufferView", at: int, size: int) -> None:
         if at < 0 or size < 0 or not view.ptr or (view.bufsize >= 0 and at + size > view.bufsize):
             found = f"{view.bufsize} bytes" if view.ptr else "NULL"
             where = f"{self._all[view.node].name!r}: " if self._all[view.node].name else ""
@@ -143,7 +150,7 @@ class Cut:
 
     def _ints(self, index: int, at: int, n: int) -> Any:
         """Whole numbers of a buffer, to read."""
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         bits = view.element[1]
         size = bits // 8
         if not n:
@@ -153,11 +160,11 @@ class Cut:
 
     def _is_all(self, index: int, at: int, n: int) -> bool:
         """Whether there are rows, and these are all that a buffer has."""
-        return at == 0 < n == self._array.buffer_view(index).n_elements
+        return at == 0 < n == self._view(index).n_elements
 
     def _fixed(self, index: int, at: int, n: int) -> None:
         """Values of one width."""
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         _, bits, lanes = view.element
         if bits == 1:
             return self._bits(index, at, n)
@@ -172,14 +179,14 @@ class Cut:
             return self._bytes(index, at // 8, (n + 7) // 8)
         if not n:
             return self._none()
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         start, end = at // 8, (at + n + 7) // 8
         self._inside(view, start, end - start)
         bits = int.from_bytes(_memory(view.ptr + start, end - start, _READ), "little") >> at % 8
         self._new((bits & (1 << n) - 1).to_bytes((n + 7) // 8, "little"))
 
     def _validity(self, node: "NodeView", at: int, n: int, nulls: int) -> None:
-        if nulls == 0 or not n or not self._array.buffer_view(node.first_buffer).ptr:
+        if nulls == 0 or not n or not self._view(node.first_buffer).ptr:
             return self._none()
         self._bits(node.first_buffer, at, n)
 
@@ -256,9 +263,9 @@ class Cut:
 
     def _views(self, node: "NodeView", at: int, n: int) -> None:
         index, last = node.first_buffer + 1, node.first_buffer + node.n_buffers - 1
-        variadic = [self._array.buffer_view(k) for k in range(index + 1, last)]
+        variadic = [self._view(k) for k in range(index + 1, last)]
         sizes = [max(view.bufsize, 0) for view in variadic]
-        view = self._array.buffer_view(index)
+        view = self._view(index)
         if n:
             self._inside(view, at * 16, n * 16)
         words = _memory(view.ptr + at * 16, n * 16, _READ).cast("i") if n else numbers("i")
@@ -296,7 +303,7 @@ class Cut:
 
     def _nothing(self, node: "NodeView", at: int, row: int, out: bytearray) -> None:
         """A view that leads nowhere, which only a null may be: it becomes an empty one."""
-        validity = self._array.buffer_view(node.first_buffer).ptr
+        validity = self._view(node.first_buffer).ptr
         bit = at + row
         if not validity or ctypes.c_uint8.from_address(validity + bit // 8).value >> bit % 8 & 1:
             raise InvalidData(f"{node.name!r}: expected bytes of a view, found none", rule="B2", row=row)
@@ -311,28 +318,3 @@ def _less(offsets: Any, start: int, node: "NodeView") -> bytes:
         return (int.from_bytes(offsets, _ORDER) - start * ones).to_bytes(size, _ORDER)
     except OverflowError:
         raise InvalidData(f"{node.name!r}: expected offsets in order, found smaller ones", rule="B1") from None
-
-
-def joined(kind: int, nodes: list[tuple[int, int, int]], buffers: list[Optional[tuple[int, int, object]]]) -> int:
-    """An array's handle, of a type's handle, `Cut`'s nodes, and each buffer's address, size and owner, in CPU memory.
-
-    Each owner is referred to until nobody uses its bytes.
-    """
-    facts = (_c.Node * len(nodes))(*(_c.Node(length, nulls, 0, count) for length, nulls, count in nodes))
-    memory = (_c.OwnedBuffer * len(buffers))()
-    references = []
-    for number, buffer in enumerate(buffers):
-        if buffer is not None:
-            memory[number], reference = owned(*buffer)
-            references.append(reference)
-    raw = _c.ArrowDeviceArray()
-    made_of = (kind, facts, len(nodes), memory, len(buffers), None, byref(raw))
-    call(lib.bowstring_device_array_from_buffers, *made_of)
-    for reference in references:
-        if reference is not None:
-            reference.hand_over()
-    try:
-        return made(lib.bowstring_array_import_typed, byref(raw), kind)
-    except BaseException:
-        lib.bowstring_device_array_release(byref(raw))
-        raise

@@ -47,9 +47,11 @@ def _compact(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 def element_of(typestr: str) -> tuple[str, int, str]:
     """Kind, bytes and unit of a typestr; an error says why there is no such element."""
-    if len(typestr) < 3 or typestr[0] not in "<>|=":
+    if len(typestr) < 3 - typestr.endswith("O") or typestr[0] not in "<>|=":
         raise InvalidData(f"expected a typestr such as '<i4', found {typestr!r}")
     order, kind, rest = typestr[0], typestr[1], typestr[2:]
+    if kind == "O":
+        raise Unsupported(f"expected numbers, booleans or times, found {typestr!r}, which are references to Python objects")
     digits, _, unit = rest.partition("[")
     if not digits.isdigit():
         raise InvalidData(f"expected a typestr such as '<i4', found {typestr!r}")
@@ -125,7 +127,6 @@ def _advice(letter: str) -> str:
     return {
         "V": ", which are structured; give their fields one by one",
         "U": ", which is UTF-32; Arrow has UTF-8",
-        "O": ", which are references to Python objects",
         "t": ", which are bits; only masks may be bits here",
     }.get(letter, "")
 
@@ -359,7 +360,8 @@ def _masked(handle: int, mask: Any, copy: Optional[bool], queue: Optional[int]) 
         elif letter in "bui" and size == 1:
             if copy is False:
                 raise CopyNeeded("expected a mask of bits, found one of bytes")
-            bits = _values(what._replace(typestr="|b1"), new_type("b")._handle, None, of_mask, False)
+            boolean = new_type("b")
+            bits = _values(what._replace(typestr="|b1"), boolean._handle, None, of_mask, False)
             try:
                 memory = taken_apart(bits)[1][1]
             finally:

@@ -49,6 +49,15 @@ def error_record() -> _c.Error:
         return _local.error
 
 
+def record_address() -> int:
+    """The address of this thread's error record."""
+    try:
+        return _local.address
+    except AttributeError:
+        _local.address = ctypes.addressof(error_record())
+        return _local.address
+
+
 def failure(record: Any) -> BowstringError:
     """What a failed call left in its record, as an exception."""
     number = record.status

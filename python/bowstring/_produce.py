@@ -61,7 +61,8 @@ class ArrayProtocols(ArrayTensors):
         ValueError
             The request is for another type.
         """
-        return _capsules.array_capsules(_answer(self, requested_schema)._handle, True, sync_of("host"))
+        answer = _answer(self, requested_schema)
+        return _capsules.array_capsules(answer._handle, True, sync_of("host"))
 
     def __arrow_c_device_array__(
         self: Any, requested_schema: Optional[object] = None, **kwargs: Any
@@ -79,7 +80,8 @@ class ArrayProtocols(ArrayTensors):
             _no_more(kwargs)
         if requested_schema is None:
             return _capsules.array_capsules(self._handle, False)
-        return _capsules.array_capsules(_answer(self, requested_schema)._handle, False)
+        answer = _answer(self, requested_schema)
+        return _capsules.array_capsules(answer._handle, False)
 
     def __arrow_c_stream__(self: Any, requested_schema: Optional[object] = None) -> object:
         """A capsule with a stream in CPU memory whose only array this is."""
@@ -96,7 +98,8 @@ class ArrayProtocols(ArrayTensors):
             pyarrow = importlib.import_module("pyarrow")
         except ImportError as error:
             raise ImportError("expected PyArrow, which makes this array, found none installed") from error
-        return pyarrow.array(_Capsules(self), type=type)
+        found = pyarrow.array(_Capsules(self))
+        return found if type is None or found.type.equals(type) else found.cast(type)
 
 
 class _Capsules:
@@ -136,8 +139,8 @@ class StreamProtocols:
 
 def _handed_on(stream: "Stream", host: bool) -> object:
     """A capsule with the stream, which is empty afterwards."""
-    # The handle is taken, and the stream with it.
-    return _capsules.stream_capsule(stream._live(), host, sync_of("host") if host else None)
+    with stream._taken() as handle:
+        return _capsules.stream_capsule(handle, host, sync_of("host") if host else None)
 
 
 def _answer_all(stream: "Stream", requested: Optional[object]) -> "Stream":
@@ -151,8 +154,7 @@ def _answer_all(stream: "Stream", requested: Optional[object]) -> "Stream":
         raise ValueError(f"expected a request for {str(own)!r}, which nobody here casts, found {str(wanted)!r}")
     from ._batches import _lazily, _made_over
 
-    taken = type(stream)._of(stream._live().value or 0, stream.source)
-    stream._handle.value = None
+    taken = stream._moved()
     return _lazily(_made_over(taken, wanted), wanted, None, taken.source)
 
 

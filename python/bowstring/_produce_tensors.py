@@ -45,7 +45,10 @@ def element_of(dtype: Any) -> Element:
     """An element by its name, typestr, DLPack's three numbers, or a library's dtype object."""
     if isinstance(dtype, tuple) and len(dtype) == 3:
         return int(dtype[0]), int(dtype[1]), int(dtype[2])
-    text = dtype if isinstance(dtype, str) else getattr(dtype, "str", None) or str(dtype).rpartition(".")[2]
+    if isinstance(dtype, type):
+        text = dtype.__name__
+    else:
+        text = dtype if isinstance(dtype, str) else getattr(dtype, "str", None) or str(dtype).rpartition(".")[2]
     if text in _NAMED:
         return _NAMED[text]
     order, letter, size = text[:1], text[1:2], text[2:]

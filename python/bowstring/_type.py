@@ -7,10 +7,13 @@ import sys
 from ctypes import byref, c_void_p
 from typing import Any, Iterator, Optional, Union
 
-from . import _c, _capsules
+from . import _c, _capsules, _python
 from ._library import call, lib, made, text_of
+from ._looks import TypeLooks
 
 NULLABLE = 2
+# Nullable, ordered dictionary, sorted keys: the flags that the text has.
+_TOLD = 7
 
 
 def _metadata(address: Optional[int], size: int) -> dict[bytes, bytes]:
@@ -42,7 +45,7 @@ def encoded_metadata(pairs: "dict[bytes, bytes]") -> Optional[bytes]:
     return len(pairs).to_bytes(4, sys.byteorder) + counted
 
 
-class Type:
+class Type(TypeLooks):
     """What an array's values are: a parsed schema, with its children; immutable, and safe to share between threads.
 
     Parameters
@@ -78,9 +81,9 @@ class Type:
         """A type with a handle of its own on a node that somebody else holds."""
         return cls._of(lib.bowstring_type_retain(handle))
 
-    def __del__(self) -> None:
-        if self._handle:
-            lib.bowstring_type_release(self._handle)
+    def __del__(self, _release: Any = _python.type_release) -> None:
+        if getattr(self, "_handle", 0):
+            _release(self._handle)
 
     def _info(self) -> Any:
         info = _c.TypeNodeInfo()
@@ -176,7 +179,9 @@ class Type:
         """
         ignored = (not names) * _c.IGNORE_NAMES | (not metadata) * _c.IGNORE_METADATA
         ignored |= (not nullable) * _c.IGNORE_NULLABLE
-        return bool(lib.bowstring_type_equals(self._handle, as_type(other)._handle, ignored))
+        # It has to be there during the call.
+        kind = as_type(other)
+        return bool(lib.bowstring_type_equals(self._handle, kind._handle, ignored))
 
     def __eq__(self, other: object) -> bool:
         return self.equals(other) if isinstance(other, Type) else NotImplemented
@@ -187,14 +192,26 @@ class Type:
     def __str__(self) -> str:
         return text_of(lib.bowstring_type_to_text, self._handle)
 
-    def __repr__(self) -> str:
-        return f"bowstring.Type({str(self)!r})"
-
     def __arrow_c_schema__(self) -> object:
         return _capsules.schema_capsule(self._handle)
 
     def __reduce__(self) -> Any:
-        return _rebuilt, (self._state(),)
+        try:
+            state: Any = str(self) if self._is_all_text() else self._state()
+        except UnicodeDecodeError:
+            state = self._state()
+        return _rebuilt, (state,)
+
+    def _is_all_text(self) -> bool:
+        """Whether the text says everything: there is no metadata, and no flag that it does not know."""
+        info = _c.TypeNodeInfo()
+        at, end = 0, 1
+        while at < end:
+            call(lib.bowstring_type_node_info, self._handle, at, byref(info))
+            if info.metadata or info.flags & ~_TOLD:
+                return False
+            at, end = at + 1, end if at else info.subtree_end
+        return True
 
     def _state(self) -> tuple[Any, ...]:
         """All that makes the type, in plain objects."""
@@ -210,8 +227,10 @@ class Type:
         )
 
 
-def _rebuilt(state: tuple[Any, ...]) -> Type:
-    """The type that `Type._state` describes."""
+def _rebuilt(state: Union[str, tuple[Any, ...]]) -> Type:
+    """The type of a text, or the one that `Type._state` describes."""
+    if isinstance(state, str):
+        return Type(state)
     form, name, flags, metadata, children, dictionary = state
     parts = [_rebuilt(child) for child in children]
     values = None if dictionary is None else _rebuilt(dictionary)

@@ -5,14 +5,21 @@ import gc
 import pytest
 
 import bowstring
+from bowstring import _pyarrow
+
+
+def _forget():
+    """Lets go what is kept for the next time, and what is unreachable."""
+    _pyarrow._seen.clear()
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left():
     """Every test leaves no more alive than it found."""
-    gc.collect()
+    _forget()
     before = bowstring.live_counts()
     yield
-    gc.collect()
+    _forget()
     after = bowstring.live_counts()
     assert after == before, f"expected {before} to be alive, found {after}"

@@ -1,4 +1,4 @@
-"""Pickles of arrays, buffers and types: every type and window, in and out of band, and what is copied and kept alive."""
+"""Pickles of arrays, buffers and types: every type and window, in and out of band; what is copied and kept alive."""
 
 import copy
 import gc
@@ -11,7 +11,7 @@ from multiprocessing import shared_memory
 
 import pyarrow as pa
 import pytest
-from moving_cases import NO_GOLDEN, columns, golden_files, on, ours, theirs
+from moving_cases import NO_CUDA_SIM, NO_GOLDEN, columns, golden_files, has_cuda_sim, on, ours, theirs, with_cuda
 from pickle_worker import alive, described, doubled
 
 import bowstring
@@ -197,14 +197,16 @@ def test_memory_that_several_columns_share_is_taken_once():
 
 
 def test_types_keep_all():
-    inner = pa.field("x y", pa.dictionary(pa.int8(), pa.utf8(), ordered=True), nullable=False, metadata={"k": "é", "": ""})
+    encoded = pa.dictionary(pa.int8(), pa.utf8(), ordered=True)
+    inner = pa.field("x y", encoded, nullable=False, metadata={"k": "é", "": ""})
     schema = pa.schema([inner, pa.field("u", pa.uuid())], metadata={"a": "1"})
     kind = Type(schema)
     for protocol in range(2, 6):
         moved = pickle.loads(pickle.dumps(kind, protocol))
         assert moved == kind and pa.schema(moved).equals(schema, check_metadata=True)
     assert copy.copy(kind) == kind and copy.deepcopy(kind) == kind
-    array = ours(pa.record_batch([pa.array(["q"]).dictionary_encode().cast(inner.type), pa.array([bytes(16)], pa.uuid())], schema))
+    columns = [pa.array(["q"]).dictionary_encode().cast(encoded), pa.array([bytes(16)], pa.uuid())]
+    array = ours(pa.record_batch(columns, schema))
     moved = again(array)
     assert moved.type == array.type and moved.type.metadata == {b"a": b"1"}
     assert moved["x y"].type.metadata == {b"k": "é".encode(), b"": b""}
@@ -302,6 +304,18 @@ def test_damaged_pickles_raise():
     ):
         with pytest.raises(bowstring.BowstringError):
             rebuild(*damaged)
+
+
+def test_buffers_with_strides_are_refused():
+    data, buffers = apart(ours(pa.array([1, 2], pa.int8())))
+    with pytest.raises(BufferError, match="strides"):
+        pickle.loads(data, buffers=[memoryview(b"abcd")[::2]])
+    assert theirs(pickle.loads(data, buffers=buffers)).to_pylist() == [1, 2]
+
+
+@pytest.mark.skipif(not has_cuda_sim(), reason=NO_CUDA_SIM)
+def test_device_memory():
+    with_cuda("cuda_worker.py", "moving")
 
 
 def test_in_another_process():

@@ -108,7 +108,8 @@ impl Deref for Known {
 /// address of a BowstringType as an int, or 0; the address of a BowstringError as an int, or 0. The result is an int, the
 /// address of a BowstringArray; or None after a failure, with the record written. With a type the schema is not looked at,
 /// and nothing is parsed: one allocation of ours instead of two. The import itself is that of bowstring_array_import,
-/// bowstring_array_import_host and their typed forms.
+/// bowstring_array_import_host and their typed forms. The PyMethodDef of a builtin has to stay until the process ends: the
+/// interpreter reads it when it destroys the builtin, which may be after all that is the binding's.
 ///
 /// Ownership: on success the struct is moved out of the array's capsule, and the caller releases the handle; the schema is
 /// only read, and stays in its capsule. On failure both capsules hold what they held; when Python's memory does not suffice

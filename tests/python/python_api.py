@@ -33,15 +33,19 @@ def init():
     call("python_init", byref(api()))
 
 
+def forever(made):
+    """Keeps an object also when the interpreter ends, because what reads its memory may be destroyed later still."""
+    ctypes.pythonapi.Py_IncRef(py_object(made))
+    return made
+
+
 _new_builtin = ctypes.PYFUNCTYPE(py_object, c_void_p, c_void_p, c_void_p)(("PyCFunction_NewEx", ctypes.pythonapi))
-_definitions = []
 
 
 def builtin(name, flags):
     """A builtin made of one of the library's functions."""
-    definition = MethodDef(name.encode(), address(getattr(lib, f"bowstring_python_{name}")), flags, None)
-    # A builtin keeps the address of its definition.
-    _definitions.append(definition)
+    # A builtin keeps the address of its definition, and reads it when it is destroyed.
+    definition = forever(MethodDef(name.encode(), address(getattr(lib, f"bowstring_python_{name}")), flags, None))
     return _new_builtin(ctypes.addressof(definition), None, None)
 
 
@@ -56,14 +60,14 @@ DESTRUCTOR = address(lib.bowstring_python_capsule_destructor)
 
 _new_capsule = ctypes.PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 _set_name = ctypes.PYFUNCTYPE(c_int, py_object, c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
-# ctypes may free the bytes that it was given, and a capsule keeps only their address.
 _names = {}
 
 
 def _kept(name):
-    if name is None:
-        return None
-    return _names.setdefault(name, ctypes.create_string_buffer(name))
+    """A name that stays, of which a capsule keeps only the address."""
+    if name is not None and name not in _names:
+        _names[name] = forever(ctypes.create_string_buffer(name))
+    return _names.get(name)
 
 
 def capsule(name, pointer):

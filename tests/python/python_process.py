@@ -13,7 +13,7 @@ import bowstring_ctypes as bs
 import capsules
 import python_api
 import support
-from bowstring_ctypes import INVALID_ARGUMENT, OK, call, lib, live_counts, out
+from bowstring_ctypes import INVALID_ARGUMENT, call, lib, live_counts, out
 from python_api import address
 
 REQUIRED, OPTIONAL = bs.PYTHON_FUNCTIONS[:6], (*bs.PYTHON_FUNCTIONS[6:], "none", "type_error")
@@ -109,9 +109,8 @@ def all_members():
 
 def set_scope():
     """What the package does when it is imported."""
-    enter, leave, alive = (
-        address(getattr(ctypes.pythonapi, name)) for name in ("PyGILState_Ensure", "PyGILState_Release", "Py_IsInitialized")
-    )
+    names = ("PyGILState_Ensure", "PyGILState_Release", "Py_IsInitialized")
+    enter, leave, alive = (address(getattr(ctypes.pythonapi, name)) for name in names)
     call("callback_scope_set", byref(bs.CallbackScope(alive=alive, enter=enter, leave=leave)))
 
 

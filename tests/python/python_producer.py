@@ -1,10 +1,10 @@
-"""Arrays whose owners are let go in C: they abort without the interpreter's lock, and count. Compiled once for a run."""
+"""Arrays whose owners are let go in C: they abort without the interpreter's lock, and count."""
 
 import ctypes
 import os
 import subprocess
 import tempfile
-from ctypes import c_int, c_void_p
+from ctypes import c_void_p
 from pathlib import Path
 
 import bowstring_ctypes as bs

@@ -4,7 +4,7 @@ import ctypes
 import gc
 import subprocess
 import sys
-from ctypes import byref, c_int, c_void_p, py_object
+from ctypes import byref, c_void_p, py_object
 from pathlib import Path
 
 import nanoarrow as na
@@ -274,7 +274,8 @@ SCRIPTS = Path(__file__).with_name("python_process.py")
 def in_process(name, expected=0):
     """What a function of python_process.py prints."""
     run = subprocess.run(
-        [sys.executable, "-X", "faulthandler", SCRIPTS, name], cwd=SCRIPTS.parent, capture_output=True, text=True, timeout=120
+        [sys.executable, "-X", "faulthandler", SCRIPTS, name],
+        cwd=SCRIPTS.parent, capture_output=True, text=True, timeout=120,
     )
     assert run.returncode == expected, run.stdout + run.stderr
     return run.stdout.split("\n")[:-1], run.stderr
@@ -333,6 +334,8 @@ def test_threads_at_exit():
     """A stream's thread is busy letting arrays go while the interpreter ends."""
     told, errors = in_process("thread_at_exit")
     assert len(told) == 1 and not errors
+    released, elsewhere = (int(word.strip(",")) for word in told[0].split()[1::2])
+    assert released == elsewhere and 1 <= released < 3000
 
 
 def test_fork():

@@ -1,6 +1,7 @@
 """The calls with the signatures of builtins: arguments, ownership, round trips and references."""
 
 import ctypes
+import sys
 from ctypes import byref, c_void_p
 
 import nanoarrow as na
@@ -114,7 +115,8 @@ def test_nanoarrow(record):
     seen = nanoarrow.device.c_device_array(DeviceProducer(handle, record))
     assert na.Array(seen.array).to_pylist() == batch.to_pylist()
     assert na.Array(HostProducer(handle, record)).to_pylist() == batch.to_pylist()
-    again = record.checked(array_import(*na.c_array(HostProducer(handle, record)).__arrow_c_array__(), 0, record.address))
+    pair = na.c_array(HostProducer(handle, record)).__arrow_c_array__()
+    again = record.checked(array_import(*pair, 0, record.address))
     assert pa.record_batch(DeviceProducer(again, record)).equals(batch)
     del seen
     array_release(handle), array_release(again)
@@ -240,7 +242,9 @@ def test_each_release_lets_go(record):
 def test_arguments_that_are_no_ints(method, record):
     pair = getattr(pa.array([1, 2]), METHODS[method])()
     for wrong in NO_INTS + NO_ADDRESSES:
-        assert refused(record, array_import, *pair, wrong) == (INVALID_ARGUMENT, "expected a type as an int that is an address")
+        assert refused(record, array_import, *pair, wrong) == (
+            INVALID_ARGUMENT, "expected a type as an int that is an address"
+        )
         assert refused(record, array_import_raw, wrong, 0) == (
             INVALID_ARGUMENT, "expected an array as an int that is an address"
         )
@@ -282,7 +286,8 @@ def test_other_capsules(method, record):
             ((other, other), "arrow_device_array or arrow_array"),
         ):
             status, message = refused(record, array_import, *arguments, 0)
-            assert status == INVALID_ARGUMENT and message.startswith(f"expected a capsule named {expected}, found {found}")
+            assert status == INVALID_ARGUMENT
+            assert message.startswith(f"expected a capsule named {expected}, found {found}")
             cases += 1
     status, message = refused(record, array_import, pair[1], pair[0], 0)
     assert message == "expected a capsule named arrow_device_array or arrow_array, found one named arrow_schema"
@@ -392,8 +397,6 @@ def test_nothing_grows_with_failures(record):
 
 def test_results_have_one_reference(record):
     """Ints, tuples and capsules that come out are the caller's alone."""
-    import sys
-
     handle = array_import(*pa.array([1]).__arrow_c_array__(), 0, 0)
     fresh, alone = object(), []
     assert sys.getrefcount(fresh) == 2

@@ -19,12 +19,11 @@ pub fn clippy(context: &mut Context) -> Result<Tally> {
 
 /// Every Rust test, and those of the C boundary once more as users get it: optimised.
 pub fn tests(context: &mut Context) -> Result<Tally> {
-    let mut tally = run(context, &["--workspace"], &[])?;
-    // Linking each test with whole-program optimisation takes minutes and checks the linker.
-    let quick = [("CARGO_PROFILE_RELEASE_LTO", "false"), ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")];
+    let mut tally = run(context, &["--workspace"])?;
     // What compares files says the same in both.
     let args = [
-        "--release",
+        "--profile",
+        "optimised",
         "--package",
         "bowstring-capi",
         "--lib",
@@ -35,7 +34,7 @@ pub fn tests(context: &mut Context) -> Result<Tally> {
         "--test",
         "fuzz_replay",
     ];
-    tally.add(run(context, &args, &quick)?);
+    tally.add(run(context, &args)?);
     Ok(tally)
 }
 
@@ -44,9 +43,8 @@ fn one(context: &Context, args: &[&str]) -> Result<Tally> {
     Ok(Tally::pass())
 }
 
-fn run(context: &Context, args: &[&str], variables: &[(&str, &str)]) -> Result<Tally> {
+fn run(context: &Context, args: &[&str]) -> Result<Tally> {
     let job = Job::cargo().args(["test", "--locked", "--no-fail-fast"]).args(args).args(libtest::SHOW_OUTPUT);
-    let job = variables.iter().fold(job, |job, (name, value)| job.env(name, value));
     let job = job.env("BOWSTRING_CUDA_SIM", cuda_sim::variants(&context.workspace)?);
     let finished = context.with_golden(job.dir(context.workspace.root())).run(&context.log)?;
     Ok(libtest::tally(&finished))

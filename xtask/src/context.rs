@@ -1,33 +1,54 @@
 //! What the parts of one run share.
 
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use crate::Result;
 use crate::job::{Job, Log};
 use crate::prefix::Prefix;
 use crate::tools::Tools;
 use crate::workspace::Workspace;
 
-/// One run of the tests: the workspace, the current part's log, and what was made ready once.
+/// One part of a run of the tests: the workspace, the part's log, and what was made ready once for all parts.
 #[derive(Debug)]
 pub struct Context {
     /// Where things lie.
     pub workspace: Workspace,
-    /// The log of the part that runs now.
+    /// The log of this part.
     pub log: Log,
-    tools: Option<Tools>,
-    installed: Vec<Prefix>,
+    /// What this part has to say beside its account.
+    pub remarks: Vec<String>,
+    shared: Arc<Shared>,
 }
+
+/// What is made ready once. A part that needs what another one is making waits for it.
+#[derive(Debug, Default)]
+struct Shared {
+    tools: Mutex<Option<Tools>>,
+    installed: Mutex<Vec<Installed>>,
+}
+
+/// A prefix, and whether it is there.
+type Installed = (PathBuf, Arc<Mutex<bool>>);
 
 impl Context {
     /// A run that has made nothing ready yet.
     pub fn new(workspace: Workspace, log: Log) -> Self {
-        Self { workspace, log, tools: None, installed: Vec::new() }
+        Self { workspace, log, remarks: Vec::new(), shared: Arc::default() }
+    }
+
+    /// Another part of the same run.
+    pub fn part(&self, log: Log) -> Self {
+        let shared = Arc::clone(&self.shared);
+        Self { workspace: self.workspace.clone(), log, remarks: Vec::new(), shared }
     }
 
     /// The tools, installed on first use.
     pub fn tools(&mut self) -> Result<Tools> {
-        match &self.tools {
+        let mut tools = lock(&self.shared.tools);
+        match &*tools {
             Some(tools) => Ok(tools.clone()),
-            None => Ok(self.tools.insert(Tools::set_up(&self.workspace)?).clone()),
+            None => Ok(tools.insert(Tools::set_up(&self.workspace)?).clone()),
         }
     }
 
@@ -62,11 +83,28 @@ impl Context {
     }
 
     fn installed(&mut self, prefix: Prefix) -> Result<Prefix> {
-        if !self.installed.iter().any(|known| known.path() == prefix.path()) {
+        let place = {
+            let mut all = lock(&self.shared.installed);
+            match all.iter().find(|(path, _)| path == prefix.path()) {
+                Some((_, place)) => Arc::clone(place),
+                None => {
+                    let place = Arc::default();
+                    all.push((prefix.path().to_owned(), Arc::clone(&place)));
+                    place
+                }
+            }
+        };
+        let mut is_there = lock(&place);
+        if !*is_there {
             let tools = self.tools()?;
             prefix.install(&self.workspace, &tools, &self.log)?;
-            self.installed.push(prefix.clone());
+            *is_there = true;
         }
         Ok(prefix)
     }
+}
+
+/// A part that panicked leaves nothing half done here: what it was making is not there.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::Result;
@@ -38,6 +39,9 @@ const VARIANTS: [(&str, &[&str]); 4] = [
     ("no_event_record", &["-DCUDA_SIM_NO_EVENT_RECORD"]),
     ("stub", &["-DCUDA_SIM_STUB"]),
 ];
+
+/// Several parts of the tests need the variants, and none may find half a file.
+static COMPILING: Mutex<()> = Mutex::new(());
 
 /// One way to compile it all.
 struct Build {
@@ -151,6 +155,7 @@ impl Compilation {
 
 fn run_all(compilations: Vec<Result<Compilation>>) -> Result<()> {
     let compilations = compilations.into_iter().collect::<Result<Vec<_>>>()?;
+    let _alone = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {
         let threads: Vec<_> = compilations.into_iter().map(|each| scope.spawn(|| each.run())).collect();
         threads.into_iter().try_for_each(|thread| match thread.join() {

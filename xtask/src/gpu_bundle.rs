@@ -153,6 +153,8 @@ fn build(context: &mut Context) -> Result<u64> {
     for helper in HELPERS {
         copy(&workspace.path("tests/python").join(helper), &bundle.join("python").join(helper))?;
     }
+    // What bowstring_ctypes.py takes the declarations from.
+    copy(&workspace.path("python/bowstring/_c.py"), &bundle.join("python/_c.py"))?;
     let compiler = env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let plugin = files_in(&workspace.path("tests/plugin_device"), |name| name.ends_with(".c"));
     let include = |folder: &Path| {

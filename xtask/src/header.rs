@@ -44,9 +44,8 @@ pub fn functions(workspace: &Workspace) -> Result<Vec<String>> {
 
 /// A test that can also write what it compares.
 fn generator(workspace: &Workspace, test: &str) -> Job {
-    Job::cargo()
-        .args(["test", "--locked", "--package", "bowstring-capi", "--test", test])
-        .dir(workspace.root())
+    // Of the whole workspace, because a package alone has other features, and all would be compiled once more for them.
+    Job::cargo().args(["test", "--locked", "--workspace", "--test", test]).dir(workspace.root())
 }
 
 /// One count for each thing that C can name.

@@ -38,6 +38,7 @@ mod parts;
 mod prefix;
 mod python;
 mod rust_tokens;
+mod schedule;
 mod context;
 mod cuda_sim;
 mod static_archive;

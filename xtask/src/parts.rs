@@ -1,10 +1,12 @@
-//! The parts of `cargo xtask test`, in order, and the account of a run.
+//! The parts of `cargo xtask test`, what each has to wait for, and the account of a run.
 
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use crate::context::Context;
 use crate::expected_skips::ExpectedSkips;
 use crate::job::Log;
+use crate::schedule::{self, Piece};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
@@ -67,6 +69,36 @@ const PARTS: [Part; 25] = [
     Part { name: "abi", about: "the binary interface", run: abi::check },
 ];
 
+/// Two at once fill two cores, whose compilers and tests do not always have work for both. More would only take memory.
+const LANES: usize = 2;
+
+/// What begins first, because much waits for it or because it takes longest.
+const FIRST: [&str; 5] = ["fmt", "layers", "waits", "exports", "rust"];
+
+/// What a part needs of another: its outputs, its folder, or cargo's lock on what both compile.
+const AFTER: [(&str, &[&str]); 20] = [
+    ("clippy", &["rust"]),
+    ("header", &["rust"]),
+    ("abi", &["clippy", "header"]),
+    ("elf", &["exports"]),
+    ("install", &["exports"]),
+    ("c", &["install"]),
+    ("static-archive", &["install"]),
+    ("move-prefix", &["install"]),
+    ("packaging", &["install"]),
+    ("c-clang", &["install"]),
+    ("c-asan", &["install"]),
+    ("c-valgrind", &["c"]),
+    ("python", &["install"]),
+    ("gpu-bundle", &["install"]),
+    ("examples", &["install"]),
+    ("demo", &["install"]),
+    ("bench", &["install"]),
+    ("docs", &["install"]),
+    ("headers", &["install"]),
+    ("cuda-sim", &["install"]),
+];
+
 /// Shows the parts.
 pub fn list() {
     for part in &PARTS {
@@ -79,40 +111,85 @@ pub fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
     if let Some(unknown) = only.iter().find(|name| PARTS.iter().all(|part| part.name != name.as_str())) {
         return Err(format!("there is no part {unknown}; `cargo xtask test --list` names them"));
     }
-    let chosen = PARTS.iter().filter(|part| only.is_empty() || only.iter().any(|name| name == part.name));
+    let chosen = in_order(only);
     let skips = ExpectedSkips::load(workspace)?;
-    let mut context = Context::new(workspace.clone(), Log::create(workspace.target("logs/test.log"))?);
-    let mut lines = Vec::new();
+    let run = Context::new(workspace.clone(), Log::create(workspace.target("logs/test.log"))?);
+    let lanes = available_parallelism().map_or(1, usize::from).min(LANES);
+    let mut lines: Vec<(usize, String)> = Vec::new();
     let mut total = Tally::default();
-    for part in chosen {
-        println!("== {}: {}", part.name, part.about);
-        context.log = Log::create(workspace.target(&format!("logs/{}.log", part.name)))?;
+    let began = Instant::now();
+    let work = |place: usize| {
+        let part = chosen.get(place).ok_or("there is no such part")?;
+        let mut context = run.part(Log::create(workspace.target(&format!("logs/{}.log", part.name)))?);
         let started = Instant::now();
-        let mut tally = (part.run)(&mut context).unwrap_or_else(|error| {
-            let mut tally = Tally::default();
-            tally.failed.push(error);
-            tally
-        });
+        let mut tally = (part.run)(&mut context).unwrap_or_else(Tally::failure);
         skips.judge(part.name, &mut tally);
-        show(&tally, &context.log);
-        let seconds = started.elapsed().as_secs_f64();
-        lines.push(format!("{:<15} {} ({seconds:.1} s)", part.name, tally.line()));
-        println!("   {} ({seconds:.1} s)", tally.line());
+        Ok((tally, context, started.elapsed().as_secs_f64()))
+    };
+    schedule::run(&pieces(&chosen), lanes, work, |place, result| {
+        let Some(part) = chosen.get(place) else { return };
+        println!("== {}: {}", part.name, part.about);
+        let result: Result<_> = result.unwrap_or_else(|_| Err("it panicked".to_owned()));
+        let (tally, seconds) = match result {
+            Ok((tally, context, seconds)) => {
+                context.remarks.iter().for_each(|remark| println!("   {remark}"));
+                show(&tally, Some(&context.log));
+                (tally, seconds)
+            }
+            Err(error) => {
+                let tally = Tally::failure(error);
+                show(&tally, None);
+                (tally, 0.0)
+            }
+        };
+        let line = tally.line();
+        println!("   {line} ({seconds:.1} s)");
+        let listed = PARTS.iter().position(|known| known.name == part.name).unwrap_or(usize::MAX);
+        lines.push((listed, format!("{:<15} {line} ({seconds:.1} s)", part.name)));
         total.add(tally);
+    });
+    // Each part says what it found, so that none can get lost on the way.
+    if lines.len() != chosen.len() {
+        total.failed.push(format!("{} of {} parts have run", lines.len(), chosen.len()));
     }
+    lines.sort();
     println!();
-    lines.iter().for_each(|line| println!("{line}"));
+    lines.iter().for_each(|(_, line)| println!("{line}"));
+    if chosen.len() > 1 {
+        println!("{lanes} parts at a time took {:.0} s", began.elapsed().as_secs_f64());
+    }
     println!("{}", total.line());
     Ok(total.failed.is_empty())
 }
 
-fn show(tally: &Tally, log: &Log) {
+/// All parts or those named, those first that are to begin first.
+fn in_order(only: &[String]) -> Vec<&'static Part> {
+    let is_first = |part: &&Part| FIRST.iter().position(|name| *name == part.name).unwrap_or(FIRST.len());
+    let is_chosen = |part: &&Part| only.is_empty() || only.iter().any(|name| name == part.name);
+    let mut chosen: Vec<&Part> = PARTS.iter().filter(is_chosen).collect();
+    chosen.sort_by_key(is_first);
+    chosen
+}
+
+/// What each of some parts waits for among the others of them.
+fn pieces(chosen: &[&Part]) -> Vec<Piece> {
+    let place = |name: &&str| chosen.iter().position(|part| part.name == *name);
+    let after = |part: &Part| {
+        let needs = AFTER.iter().filter(|(name, _)| *name == part.name).flat_map(|(_, needs)| needs.iter());
+        needs.filter_map(place).collect()
+    };
+    chosen.iter().map(|part| Piece { after: after(part) }).collect()
+}
+
+fn show(tally: &Tally, log: Option<&Log>) {
     for skip in &tally.skipped {
         println!("   skipped: {} {}", skip.test, skip.why);
     }
     if !tally.failed.is_empty() {
-        print!("{}", log.tail(400));
-        println!("   the whole log is {}", log.path().display());
+        if let Some(log) = log {
+            print!("{}", log.tail(400));
+            println!("   the whole log is {}", log.path().display());
+        }
         for complaint in &tally.failed {
             println!("   FAILED: {}", complaint.replace('\n', "\n   "));
         }
@@ -140,4 +217,36 @@ fn install(context: &mut Context) -> Result<Tally> {
         tally.expect(release.path().join(file).is_file(), || format!("{file} was not installed"));
     }
     Ok(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts_can_run_and_only_they_are_named() {
+        let known = |name: &str| PARTS.iter().any(|part| part.name == name);
+        assert!(FIRST.iter().all(|name| known(name)));
+        assert!(AFTER.iter().all(|(name, needs)| known(name) && needs.iter().all(|name| known(name))));
+        let chosen = in_order(&[]);
+        assert_eq!(chosen.len(), PARTS.len());
+        let mut done: Vec<usize> = Vec::new();
+        let list = pieces(&chosen);
+        // Whatever waits in a circle never comes.
+        for _ in 0..list.len() {
+            let next = |place: &usize| {
+                !done.contains(place) && list[*place].after.iter().all(|earlier| done.contains(earlier))
+            };
+            done.push((0..list.len()).find(next).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_chosen_part_waits_for_chosen_ones_only() {
+        let chosen = in_order(&["c-valgrind".to_owned(), "c".to_owned()]);
+        let names: Vec<&str> = chosen.iter().map(|part| part.name).collect();
+        assert_eq!(names, ["c", "c-valgrind"]);
+        let after: Vec<_> = pieces(&chosen).into_iter().map(|piece| piece.after).collect();
+        assert_eq!(after, [vec![], vec![0]]);
+    }
 }

@@ -77,7 +77,13 @@ impl Prefix {
     }
 
     fn with_flags(&self, job: Job) -> Job {
-        // Sanitizers are not stable in rustc, but there is nothing else that a nightly would add.
-        if self.sanitizer.is_some() { job.env("RUSTC_BOOTSTRAP", "1") } else { job }
+        if self.sanitizer.is_none() {
+            return job;
+        }
+        // Sanitizers are not stable in rustc, but there is nothing else that a nightly would add. What optimises the
+        // whole program at once takes a minute and finds no access.
+        job.env("RUSTC_BOOTSTRAP", "1")
+            .env("CARGO_PROFILE_RELEASE_LTO", "false")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
     }
 }

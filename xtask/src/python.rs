@@ -52,7 +52,7 @@ pub fn check(context: &mut Context) -> Result<Tally> {
         context.log.note(&finished.text)?;
         // How much the tests did belongs into the report.
         for figure in finished.text.lines().filter(|line| line.contains(" (at least ")) {
-            println!("   {}", figure.trim());
+            context.remarks.push(figure.trim().to_owned());
         }
         let mut tally = junit::tally(&text_or_empty(&report));
         if tally == Tally::default() || (!finished.status.success() && tally.failed.is_empty()) {

@@ -26,6 +26,11 @@ impl Tally {
         Self { passed: 1, ..Self::default() }
     }
 
+    /// One failure.
+    pub fn failure(complaint: String) -> Self {
+        Self { failed: vec![complaint], ..Self::default() }
+    }
+
     /// A part that did not run.
     pub fn skip(why: &str) -> Self {
         Self { skipped: vec![Skip { test: String::new(), why: why.to_owned() }], ..Self::default() }

@@ -1,7 +1,6 @@
 //! Programs and packages from outside, installed by name below target/tools.
 
 use std::env;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::Result;
@@ -123,14 +122,10 @@ pub fn step<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     announce(&format!("installing {what}"), work)
 }
 
-/// Shows what is being done, and whether it went well.
+/// Shows what is being done, and when it went wrong. Whole lines, because other parts may have something to say meanwhile.
 pub fn announce<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    print!("{what} ... ");
-    // Without a terminal there may be nobody to flush for.
-    let _ = std::io::stdout().flush();
-    let result = work();
-    println!("{}", if result.is_ok() { "done" } else { "FAILED" });
-    result
+    println!("{what} ...");
+    work().inspect_err(|_| println!("{what}: FAILED"))
 }
 
 fn with_log(error: String, log: &Log) -> String {

@@ -18,4 +18,4 @@ pub use plan::{Plan, reserve};
 pub use scope::CallbackScope;
 pub use shared::{Items, Kind, Parts, Room, Shared, mark};
 pub use turns::{Turn, Turns};
-pub use worker::{Job, Worker};
+pub use worker::{Job, Worker, start_alone};

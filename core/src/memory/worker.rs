@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Own, Space, scope};
-use crate::error::{Report, Result, Status};
+use crate::error::{Failed, Report, Result, Status};
 
 /// What a thread does.
 pub trait Job: Send + Sync {
@@ -57,9 +57,37 @@ impl<J: Job> Worker<J> {
         }
         // SAFETY: no thread was started, so the block is this function's alone.
         drop(unsafe { Own::from_raw(block) });
-        let message = format_args!("expected a new thread, found error {code} of the system");
-        Err(report.fail_with_code(Status::OutOfMemory, i64::from(code), message))
+        Err(no_thread(code, report))
     }
+}
+
+/// Starts a thread that nobody waits for, as [`Worker::start`] does.
+///
+/// # Safety
+/// `work` may be called with `with` on another thread, and does not unwind.
+pub unsafe fn start_alone(
+    work: extern "C" fn(*mut c_void) -> *mut c_void,
+    with: NonNull<c_void>,
+    report: &mut Report<'_>,
+) -> Result<()> {
+    let code = without_signals(|| {
+        // SAFETY: the number is written before it is read, and a thread is let go once; the rest is as the caller promises.
+        unsafe {
+            let mut thread = core::mem::zeroed();
+            let code = libc::pthread_create(&raw mut thread, core::ptr::null(), work, with.as_ptr());
+            if code == 0 {
+                libc::pthread_detach(thread);
+            }
+            code
+        }
+    });
+    if code == 0 { Ok(()) } else { Err(no_thread(code, report)) }
+}
+
+#[cold]
+fn no_thread(code: c_int, report: &mut Report<'_>) -> Failed {
+    let message = format_args!("expected a new thread, found error {code} of the system");
+    report.fail_with_code(Status::OutOfMemory, i64::from(code), message)
 }
 
 /// Calls `start` while this thread, and so those that it starts, takes no signals.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::ffi::HostSync;
 use super::ring::{Ring, Taken};
-use super::{Source, Stream};
+use super::{Canceller, Source, Stream};
 use crate::abi::Device;
 use crate::array::Array;
 use crate::device::{Allocator, Sync, SyncMode, Teller, check_copies};
@@ -142,7 +142,7 @@ impl Source for Moved {
 }
 
 /// What a thread and the stream that it is ahead of share.
-struct Pull {
+pub(super) struct Pull {
     ring: Ring<Array, ErrorRecord>,
     /// Set once, before the ring is opened.
     from: OnceLock<Stream>,
@@ -214,23 +214,6 @@ impl Source for Ahead {
     }
 
     fn canceller(&self) -> Option<Canceller> {
-        Some(Canceller(self.pull.clone()))
-    }
-}
-
-/// Reaches a thread on which a call of a stream may be waiting.
-#[derive(Clone)]
-pub struct Canceller(Worker<Pull>);
-
-impl Canceller {
-    /// Lets nobody wait any more.
-    pub(super) fn cancel(&self) {
-        self.0.stop();
-    }
-}
-
-impl core::fmt::Debug for Canceller {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Canceller")
+        Some(Canceller::of_thread(&self.pull))
     }
 }

@@ -5,6 +5,7 @@
 
 mod ahead;
 mod asynchronous;
+mod cancel;
 mod collect;
 mod errno;
 mod ffi;
@@ -16,7 +17,8 @@ mod locks {
     pub use std::sync::{Condvar, Mutex, MutexGuard as Guard};
 }
 
-pub use ahead::{Canceller, StreamOptions};
+pub use ahead::StreamOptions;
+pub use cancel::Canceller;
 pub use errno::{Errno, errno_of, status_of};
 pub use ffi::{
     Callbacks, call_stream, import_device_stream, import_host_stream, release_device_stream,
@@ -48,7 +50,8 @@ pub trait Source: Send {
         self.next(report)?.map(|array| array.export(report)).transpose()
     }
 
-    /// What ends a wait of a call that is running; `None` where the call is the producer's own.
+    /// What ends a wait of a call that is running, also where it waits in a stream below; `None` where the call is the
+    /// producer's own.
     fn canceller(&self) -> Option<Canceller> {
         None
     }
@@ -65,9 +68,8 @@ struct Block {
     mark: usize,
     ty: Type,
     device: Device,
-    /// Who is to be told of a cancel, and who tells the type when it comes late.
-    link: Option<Link>,
-    is_typed: bool,
+    /// Who tells the type, where it comes late.
+    late: Option<Link>,
     is_cancelled: AtomicBool,
     canceller: Option<Canceller>,
     inner: Turns<Inner>,
@@ -131,8 +133,7 @@ impl Stream {
             mark: mark(Kind::Stream).addr(),
             ty: ty.clone(),
             device,
-            link: None,
-            is_typed: true,
+            late: None,
             is_cancelled: AtomicBool::new(false),
             canceller,
             inner: Turns::new(inner),
@@ -141,32 +142,23 @@ impl Stream {
 
     /// Has the type of its arrays come later, as its producer tells it.
     fn is_told_by(&mut self, link: Link) {
-        (self.0.link, self.0.is_typed) = (Some(link), false);
-    }
-
-    /// Whoever waits for `other` is woken by a cancel of this stream as well.
-    fn cancels_with(&mut self, other: &Stream) {
-        self.0.link = other.0.link.clone();
-    }
-
-    fn late(&self) -> Option<&Link> {
-        self.0.link.as_ref().filter(|_| !self.0.is_typed)
+        self.0.late = Some(link);
     }
 
     /// Waits until the type is known, which only an asynchronous producer tells late.
     pub fn ready(&self, report: &mut Report<'_>) -> Result<()> {
-        self.late().map_or(Ok(()), |link| link.ready(report))
+        self.0.late.as_ref().map_or(Ok(()), |link| link.ready(report))
     }
 
     /// The type of every array. Waits as [`Stream::ready`] does; a null type where that fails.
     pub fn ty(&self) -> &Type {
-        self.late().and_then(Link::ty).unwrap_or(&self.0.ty)
+        self.0.late.as_ref().and_then(Link::ty).unwrap_or(&self.0.ty)
     }
 
     /// The device: its type is that of every array's, its id -1 unless all are known to have the same. Waits as
     /// [`Stream::ready`] does; all zero where that fails.
     pub fn device(&self) -> Device {
-        self.late().and_then(Link::device).unwrap_or(self.0.device)
+        self.0.late.as_ref().and_then(Link::device).unwrap_or(self.0.device)
     }
 
     /// The next array; `None` at the end, again and again.
@@ -185,9 +177,6 @@ impl Stream {
         self.0.is_cancelled.store(true, Ordering::Release);
         if let Some(canceller) = &self.0.canceller {
             canceller.cancel();
-        }
-        if let Some(link) = &self.0.link {
-            link.cancel();
         }
     }
 

@@ -59,7 +59,7 @@ impl Stream {
         }
         let children = nodes.iter().filter_map(|node| from.at(*node));
         let ty = Type::build(b"+s", from.name(0), root.flags, children, None, from.metadata(0), report)?;
-        wrapping(stream, &ty, report, || Selected { from: take(), ty: ty.clone(), nodes })
+        Stream::new(&ty, stream.device(), report, || Selected { from: take(), ty: ty.clone(), nodes })
     }
 
     /// The stream with a check of each array, which is given its number. The stream is taken only once nothing can fail any
@@ -74,20 +74,8 @@ impl Stream {
         F: FnMut(&Array, i64, &mut Report<'_>) -> Result<()> + Send + 'static,
     {
         let ty = stream.ty().clone();
-        wrapping(stream, &ty, report, || Checked { from: take(), n: 0, check })
+        Stream::new(&ty, stream.device(), report, || Checked { from: take(), n: 0, check })
     }
-}
-
-/// A stream around another one, which is taken only once nothing can fail any more.
-fn wrapping<S: Source + 'static>(
-    stream: &Stream,
-    ty: &Type,
-    report: &mut Report<'_>,
-    source: impl FnOnce() -> S,
-) -> Result<Stream> {
-    let mut made = Stream::new(ty, stream.device(), report, source)?;
-    made.cancels_with(stream);
-    Ok(made)
 }
 
 /// Checks that an array has its stream's type.

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::super::asynchronous::{Inbox, Refused, Taken};
 use super::super::errno::{Errno, status_of};
-use super::super::{Source, Stream};
+use super::super::{Canceller, Source, Stream};
 use super::{Filled, Incoming, Said, callback_failed, guarded};
 use crate::abi::{
     ArrowAsyncDeviceStreamHandler, ArrowAsyncProducer, ArrowAsyncTask, ArrowDeviceArray, ArrowDeviceType,
@@ -286,6 +286,10 @@ impl Source for Receiving {
         let Some(filled) = self.ask(report)? else { return Ok(None) };
         // SAFETY: as above.
         unsafe { self.incoming(report)?.exported(filled, report) }
+    }
+
+    fn canceller(&self) -> Option<Canceller> {
+        Some(Canceller::of_producer(&self.link))
     }
 }
 

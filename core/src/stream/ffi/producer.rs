@@ -1,12 +1,11 @@
 //! The producer's half of an asynchronous stream: a thread of ours that hands a stream's arrays to somebody's handler.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::{c_char, c_int, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread::Builder;
 
 use super::super::asynchronous::{Demand, Order};
 use super::super::errno::errno_of;
@@ -16,7 +15,7 @@ use crate::abi::{
     ArrowAsyncDeviceStreamHandler, ArrowAsyncProducer, ArrowAsyncTask, ArrowDeviceArray, ArrowSchema,
 };
 use crate::error::{ErrorRecord, Failed, Report, Result, Rule, Status, TextBuffer};
-use crate::memory::{Own, Space, scope};
+use crate::memory::{Own, Space, scope, start_alone};
 use crate::tree::{ExportedArray, export_schema, release_schema_struct};
 
 type Handler = ArrowAsyncDeviceStreamHandler;
@@ -81,12 +80,6 @@ struct Given {
     _producer: Held,
 }
 
-/// A producer on its way to its thread. Only that thread uses what is not made for several.
-struct Start(NonNull<Producer>);
-
-// SAFETY: whoever gave the handler promised that any thread may call it, and a stream goes to any thread.
-unsafe impl Send for Start {}
-
 /// How a producer's work ended.
 enum Outcome {
     /// There is nothing more to say.
@@ -124,21 +117,16 @@ pub unsafe fn stream_to_async(
         handler,
         callbacks,
     });
-    let start = Start(producer.into_raw());
-    let at = start.0;
+    let at = producer.into_raw();
     // SAFETY: the handler is the caller's until the thread is there.
     let before = unsafe { core::mem::replace(&mut (*handler.as_ptr()).producer, at.as_ptr().cast()) };
-    let spawned = Builder::new().spawn(move || start.run());
-    // The thread needs nobody to wait for it.
-    spawned.map(drop).map_err(|error| {
+    // SAFETY: what the producer holds goes to any thread, and the new one uses it alone, but for what is made for several.
+    unsafe { start_alone(run, at.cast(), report) }.inspect_err(|_| {
         // SAFETY: no thread was started, so that the block is still this function's, and the handler the caller's.
         unsafe {
             (*handler.as_ptr()).producer = before;
             drop(Own::from_raw(at));
         }
-        let code = error.raw_os_error().unwrap_or(0);
-        let message = format_args!("expected a thread to produce on, found that none can be started");
-        report.fail_with_code(Status::OutOfMemory, i64::from(code), message)
     })
 }
 
@@ -157,33 +145,39 @@ fn callbacks_of(handler: &Handler, report: &mut Report<'_>) -> Result<Callbacks>
     Ok(Callbacks { on_schema, on_next_task, on_error, release })
 }
 
-impl Start {
-    /// The whole life of the thread.
-    fn run(self) {
-        let at = self.0;
-        let mut record = ErrorRecord::empty();
-        // SAFETY: the block lives until the end of this function; of what changes only this thread uses anything.
-        let worked = catch_unwind(AssertUnwindSafe(|| unsafe { work(at, &mut record) }));
-        let outcome = worked.unwrap_or_else(|payload| {
-            // A payload's destructor may panic in turn.
-            core::mem::forget(payload);
-            let message = format_args!("expected the next array, found that its producer panicked");
-            let failed = Report::new(&mut record).fail(Status::Internal, message);
-            record.status = failed.status() as i32;
-            Outcome::Failed
-        });
-        // SAFETY: the block lives, and the handler until its release was called, the last thing that happens to it.
-        unsafe {
-            let Producer { handler, callbacks, demand, .. } = at.as_ref();
-            if matches!(outcome, Outcome::Failed) && !demand.is_cancelled() {
-                tell(handler.as_ptr(), callbacks, &record);
-            }
-            if !scope::run(|| (callbacks.release)(handler.as_ptr())) {
-                // A handler that was not let go may still call its producer.
-                return;
-            }
-            drop(Held(at));
+extern "C" fn run(producer: *mut c_void) -> *mut c_void {
+    if let Some(at) = NonNull::new(producer.cast::<Producer>())
+        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| live(at)))
+    {
+        core::mem::forget(payload);
+    }
+    core::ptr::null_mut()
+}
+
+/// The whole life of the thread.
+fn live(at: NonNull<Producer>) {
+    let mut record = ErrorRecord::empty();
+    // SAFETY: the block lives until the end of this function; of what changes only this thread uses anything.
+    let worked = catch_unwind(AssertUnwindSafe(|| unsafe { work(at, &mut record) }));
+    let outcome = worked.unwrap_or_else(|payload| {
+        // A payload's destructor may panic in turn.
+        core::mem::forget(payload);
+        let message = format_args!("expected the next array, found that its producer panicked");
+        let failed = Report::new(&mut record).fail(Status::Internal, message);
+        record.status = failed.status() as i32;
+        Outcome::Failed
+    });
+    // SAFETY: the block lives, and the handler until its release was called, the last thing that happens to it.
+    unsafe {
+        let Producer { handler, callbacks, demand, .. } = at.as_ref();
+        if matches!(outcome, Outcome::Failed) && !demand.is_cancelled() {
+            tell(handler.as_ptr(), callbacks, &record);
         }
+        if !scope::run(|| (callbacks.release)(handler.as_ptr())) {
+            // A handler that was not let go may still call its producer.
+            return;
+        }
+        drop(Held(at));
     }
 }
 
