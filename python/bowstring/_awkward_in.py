@@ -99,7 +99,7 @@ class _In:
             raise Unsupported(f"expected nulls within the union's contents, found a union under an option")
         first = piece.nodes[0]
         if piece.buffers[0] is not None:
-            raise Unsupported("expected one option, found an option of an option: ak.to_packed() or ak.drop_none() has one")
+            raise Unsupported("expected one option, found an option of an option")
         first = first._replace(null_count=-1, length=first.length if length < 0 else length)
         return _Piece(state, [first, *piece.nodes[1:]], [bitmap, *piece.buffers[1:]])
 
@@ -143,7 +143,8 @@ class _In:
             return self.piece("tdD", layout, [None, data.view("i8").astype("i4")])
         if count != 1 or unit not in _TIMES:
             raise Unsupported(f"expected seconds or parts of them, found {data.dtype}")
-        return self.piece(f"ts{_TIMES[unit]}:" if stamps else f"tD{_TIMES[unit]}", layout, [None, self.raw(data.view("i8"))])
+        form = f"ts{_TIMES[unit]}:" if stamps else f"tD{_TIMES[unit]}"
+        return self.piece(form, layout, [None, self.raw(data.view("i8"))])
 
     def of_listoffsetarray(self, layout: Any) -> _Piece:
         offsets, content = layout.offsets.data, layout.content
@@ -260,18 +261,22 @@ class _In:
 def from_awkward(array: Any, *, copy: Optional[bool] = None) -> "Array":
     """An array on the memory of an Awkward Array, in CPU memory or, by CuPy, on a GPU.
 
-    Each buffer keeps the numpy or CuPy array alive that it came from, and nothing else. Records become structs, tuples structs with
-    the fields ``"0"``, ``"1"``, ...; categorical data dictionaries; lists with starts and stops list views; other parameters go into
-    the metadata, from which `Array.to_awkward` takes them back.
+    Each buffer keeps the numpy or CuPy array alive that it came from, and nothing else. Records become structs, tuples
+    structs with the fields ``"0"``, ``"1"``, ...; categorical data dictionaries; lists with starts and stops list
+    views; other parameters go into the metadata, from which `Array.to_awkward` takes them back.
+
+    What is on a GPU comes by CuPy's array interface. No GPU has proved this yet.
+
+    What is on a GPU comes by CuPy's array interface. No GPU has proved this yet.
 
     Parameters
     ----------
     array : ak.Array or a layout of ``ak.contents``
         The data.
     copy : bool, optional
-        None copies what Arrow has no equal layout for: booleans, days, masks other than Arrow's bitmaps, nulls and values by an
-        index, ends of lists with starts and stops, indices of unions that are not 32 bits wide or in no order, and strided values.
-        False refuses to. True gives memory of its own.
+        None copies what Arrow has no equal layout for: booleans, days, masks other than Arrow's bitmaps, nulls and
+        values by an index, ends of lists with starts and stops, indices of unions that are not 32 bits wide or in no
+        order, and strided values. False refuses to. True gives memory of its own.
 
     Raises
     ------

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 PARAMETERS = b"awkward"  # metadata: what Awkward Array knows of a node and Arrow does not
 NUMBERS = {
-    "c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8", "e": "f2", "f": "f4", "g": "f8",
+    "c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8",
+    "e": "f2", "f": "f4", "g": "f8",
 }
 _VIEWS = ("vu", "vz")
 # What an index of Awkward Array may be, and what others become.
@@ -28,7 +29,7 @@ _INDEX = {"c": "i4", "C": "i4", "s": "i4", "S": "i4", "i": None, "I": None, "l":
 def need_awkward(what: str) -> Any:
     """The awkward module."""
     try:
-        import awkward  # type: ignore[import-untyped]
+        import awkward
     except ImportError:
         raise ImportError(f"expected Awkward Array for {what}(), found no such package: pip install awkward") from None
     return awkward
@@ -82,7 +83,8 @@ class _Out:
     def needs_copy(self, what: str, kind: Type) -> None:
         """Refuses a copy that nobody wants."""
         if self.copy is False:
-            raise CopyNeeded(f"expected no copy, found {what} of {kind.name or 'the array'} ({kind}): copy=None allows it")
+            where = kind.name or "the array"
+            raise CopyNeeded(f"expected no copy, found {what} of {where} ({kind}): copy=None allows it")
 
     def view(self, index: int, role: str) -> "tuple[int, Optional[BufferView]]":
         """The buffer of a node with a role."""
@@ -197,7 +199,8 @@ class _Out:
         if form == "+s":
             names = None if self.told(kind).get("tuple") else kind.fields
             if names is not None and len(set(names)) != len(names):
-                raise Unsupported(f"expected fields with names of their own, found {kind} in {kind.name or 'the array'}")
+                where = kind.name or "the array"
+                raise Unsupported(f"expected fields with names of their own, found {kind} in {where}")
             return ak.contents.RecordArray(self.children(index, kind), names, length=length, parameters=parameters)
         if form.startswith(("+ud:", "+us:")):
             return self.union(index, kind, parameters)
@@ -213,7 +216,7 @@ class _Out:
         return (self.ak.index.Index64 if wide else self.ak.index.Index32)(raw)
 
     def times(self, index: int, kind: Type) -> Any:
-        """Dates, times, timestamps and durations as numpy has them; times of day are on the first of 1970, as ak.from_arrow has it."""
+        """Dates, times and durations as numpy has them; times of day are instants, as ak.from_arrow has them."""
         form = kind.format
         if form in ("tdD", "tts", "ttm"):
             self.needs_copy("values of 32 bits", kind)

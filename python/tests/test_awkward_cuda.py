@@ -26,7 +26,7 @@ class ndarray(np.ndarray):
     @property
     def __cuda_array_interface__(self):
         found = self.__array_interface__
-        return {"version": 3, "shape": found["shape"], "typestr": found["typestr"], "data": found["data"], "strides": found["strides"], "stream": None}
+        return {**found, "version": 3, "stream": None}
     def __dlpack_device__(self):
         return 2, 0
     def get(self):
