@@ -10,15 +10,17 @@ from typing import Any, Iterator, Optional
 from . import _c, _capsules
 from ._array import Array
 from ._capsules import DEVICE_STREAM, STREAM
-from ._consume import _ARROW, _asked, _check_capsule, _queue_only, _speaks, array, given_up
+from ._consume import PROTOCOLS, Wanted, _asked, _check_capsule, _first_of, _queue_only, _speaks, array, given_up
 from ._device import CPU, Device, struct_of
 from ._errors import Unsupported
-from ._library import Reference, lib, made, release_reference
+from ._library import Reference, call, lib, made, release_reference
 from ._memory import explain, same_values, with_views_as
 from ._stream import Stream
 from ._type import Type, TypeLike, as_type
 
 _STREAMS = {"__arrow_c_device_stream__": DEVICE_STREAM, "__arrow_c_stream__": STREAM}
+# What makes an object one batch.
+_OTHERS = tuple(name for name in PROTOCOLS if name not in _STREAMS and name != "values")
 
 
 class _Producer:
@@ -32,7 +34,7 @@ class _Producer:
     def give(self) -> int:
         """The next batch's handle, which is the caller's; 0 at the end."""
         for batch in self.batches:
-            found = array(batch, self.kind, stream=self.stream)
+            found = _retyped(array(batch, self.kind, stream=self.stream), self.kind)
             handle, found._handle = found._handle, 0
             return handle
         return 0
@@ -43,6 +45,31 @@ class _Producer:
         if isinstance(error, MemoryError):
             return errno.ENOMEM
         return errno.ENOSYS if isinstance(error, NotImplementedError) else errno.EIO
+
+
+def _at_least(wide: Type, narrow: Type) -> bool:
+    """Whether nulls may be wherever they may be in another type, which is otherwise alike."""
+    if narrow.nullable and not wide.nullable:
+        return False
+    inner, outer = narrow.dictionary, wide.dictionary
+    if inner is not None and outer is not None and not _at_least(outer, inner):
+        return False
+    return all(map(_at_least, wide.children, narrow.children))
+
+
+def _retyped(found: Array, kind: Type) -> Array:
+    """The array under a type that differs in names, metadata, or in where nulls may be beside those that are there."""
+    if found.type == kind:
+        return found
+    if not _at_least(kind, found.type):
+        raise Unsupported(f"expected {str(kind)!r}, found {str(found.type)!r}, which may have nulls elsewhere")
+    struct = _c.ArrowDeviceArray()
+    call(lib.bowstring_array_export, found._handle, byref(struct), None)
+    try:
+        return Array._of(made(lib.bowstring_array_import_typed, byref(struct), kind._handle), found.source)
+    finally:
+        # Nothing is left in it after success.
+        lib.bowstring_device_array_release(byref(struct))
 
 
 def _producer(context: int) -> _Producer:
@@ -86,7 +113,9 @@ def _lazily(batches: Iterator[Any], kind: Optional[Type], stream: Any, source: s
         # Taken out, so that nobody keeps it.
         while first:
             yield first.pop()
-        yield from batches
+        # No delegation: that would close a generator which its owner may go on with.
+        for batch in batches:
+            yield batch
 
     device = first[0].device if first else Device(CPU, -1)
     producer = _Producer(kind, all_of_them(), stream)
@@ -127,9 +156,7 @@ def _imported(obj: Any, name: str, kind: Optional[Type]) -> Stream:
 
 def _is_batch(obj: Any) -> bool:
     """Whether an object is an array of its own, and no list or iterator of such."""
-    return isinstance(obj, Array) or any(
-        _speaks(obj, name) for name in (*_ARROW, "__dlpack__", "__cuda_array_interface__", "__array_interface__", "buffer")
-    )
+    return isinstance(obj, Array) or any(_speaks(obj, name) for name in (*_STREAMS, *_OTHERS))
 
 
 def stream(obj: Any, schema: Optional[TypeLike] = None, *, stream: Any = None) -> Stream:
@@ -142,7 +169,8 @@ def stream(obj: Any, schema: Optional[TypeLike] = None, *, stream: Any = None) -
         a stream uses up; what `bowstring.array` takes, as the only batch; a list or tuple of such; or an iterator or iterable of
         such, which is asked for a batch only when the stream is, on the thread that asks.
     schema : Type, str or object with ``__arrow_c_schema__``, optional
-        The type of the batches, as in `bowstring.array`. Without it, the first batch tells: an iterator is asked once at once.
+        The type of the batches, as in `bowstring.array`. Batches of a list or an iterator get it with its names, metadata and nulls,
+        if that leaves room for theirs. Without it, the first batch tells: an iterator is asked once at once.
     stream : None or a queue, optional
         For batches that are tensors of a device: as in `bowstring.array`.
 
@@ -159,31 +187,26 @@ def stream(obj: Any, schema: Optional[TypeLike] = None, *, stream: Any = None) -
     kind = None if schema is None else as_type(schema)
     if isinstance(obj, Stream):
         return _with_type(obj, kind)
+    if isinstance(obj, Array):
+        return Stream.from_arrays([array(obj, kind)])
     refusals: list[tuple[str, Exception]] = []
     for name in _STREAMS:
-        if not isinstance(obj, Array):
-            try:
-                if _speaks(obj, name):
-                    return _imported(obj, name, kind)
-            except MemoryError:
-                raise
-            except Exception as error:
-                refusals.append((name, error))
-    try:
-        if _is_batch(obj):
-            return Stream.from_arrays([array(obj, kind, stream=stream)])
-        if isinstance(obj, (list, tuple)):
-            return _listed(obj, kind, stream)
-        if hasattr(obj, "__next__") or hasattr(obj, "__iter__"):
-            return _lazily(iter(obj), kind, stream, "iterator")
-        return Stream.from_arrays([array(obj, kind, stream=stream)])
-    except MemoryError:
-        raise
-    except Exception as error:
-        if not refusals:
+        try:
+            if _speaks(obj, name):
+                return _imported(obj, name, kind)
+        except MemoryError:
             raise
-        refusals.append(("array", error))
-    raise given_up(obj, refusals, _STREAMS)
+        except Exception as error:
+            refusals.append((name, error))
+    if _is_batch(obj):
+        return Stream.from_arrays([_first_of(obj, Wanted(kind, None, stream), _OTHERS, refusals)])
+    if refusals:
+        raise given_up(obj, refusals, PROTOCOLS)
+    if isinstance(obj, (list, tuple)):
+        return _listed(obj, kind, stream)
+    if hasattr(obj, "__next__") or hasattr(obj, "__iter__"):
+        return _lazily(iter(obj), kind, stream, "iterator")
+    raise given_up(obj, refusals, PROTOCOLS)
 
 
 def _listed(batches: Any, kind: Optional[Type], stream: Any) -> Stream:
@@ -191,4 +214,6 @@ def _listed(batches: Any, kind: Optional[Type], stream: Any) -> Stream:
     if batches and not any(map(_is_batch, batches)) and not isinstance(batches[0], (list, tuple)):
         return Stream.from_arrays([array(batches, kind)])
     arrays = [array(batch, kind, stream=stream) for batch in batches]
-    return Stream.from_arrays(arrays, kind if not arrays else None)
+    if kind is not None:
+        arrays = [_retyped(one, kind) for one in arrays]
+    return Stream.from_arrays(arrays, kind)
