@@ -113,8 +113,8 @@ const _: () = {
     assert!(size_of::<AtomicUsize>() == size_of::<*const c_void>());
     assert!(offset_of!(Held, size_bytes) == offset_of!(OwnedBuffer, size_bytes));
     let owner = offset_of!(Held, owner);
-    assert!(owner + offset_of!(Owner, context) == offset_of!(OwnedBuffer, owner));
-    assert!(owner + offset_of!(Owner, release) == offset_of!(OwnedBuffer, release_owner));
+    assert!(owner.wrapping_add(offset_of!(Owner, context)) == offset_of!(OwnedBuffer, owner));
+    assert!(owner.wrapping_add(offset_of!(Owner, release)) == offset_of!(OwnedBuffer, release_owner));
 };
 
 impl Held {

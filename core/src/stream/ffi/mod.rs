@@ -1,10 +1,12 @@
 //! What calls the callbacks of somebody else's stream, and the callbacks of ours.
 
 mod consumer;
+mod filled;
 mod producer;
 
 pub(super) use consumer::Link;
 pub use consumer::stream_from_async;
+pub use filled::Filled;
 pub use producer::stream_to_async;
 
 use core::ffi::{c_char, c_int, c_void};
@@ -23,9 +25,7 @@ use crate::array::Array;
 use crate::device::{Sync, device_name};
 use crate::error::{ErrorRecord, Failed, Findings, Lossy, Report, Result, Rule, Status};
 use crate::memory::{Kind, Own, mark, scope};
-use crate::tree::{
-    ExportedArray, Import, PassOn, export_schema, import, release_array_struct, release_schema_struct,
-};
+use crate::tree::{Import, PassOn, export_schema, import, release_schema_struct};
 use crate::types::Type;
 use crate::validate::{device_stream, host_stream};
 
@@ -52,61 +52,6 @@ impl Stream {
         // SAFETY: the pointer is that of a stream of ours, and nobody gives it back.
         (found == mark(Kind::Stream).addr())
             .then(|| ManuallyDrop::new(Self(unsafe { Own::from_raw(raw.cast()) })))
-    }
-}
-
-/// What a callback filled in; whatever nobody takes is released.
-pub struct Filled<A: RawArray>(A);
-
-impl<A: RawArray> Filled<A> {
-    /// A released struct to be filled in.
-    #[inline(always)]
-    pub(super) fn nothing() -> Self {
-        // SAFETY: zeroes are a released struct.
-        Self(unsafe { core::mem::zeroed() })
-    }
-}
-
-impl Filled<ArrowDeviceArray> {
-    /// Keeps an array of ours.
-    pub(super) fn put(&mut self, array: ExportedArray) {
-        *self = Self(array.into_raw());
-    }
-
-    /// What is kept, bit by bit; what is left is a released struct.
-    #[inline(always)]
-    fn take(&mut self) -> ArrowDeviceArray {
-        // SAFETY: the struct is moved out, as the interface allows.
-        let moved = unsafe { core::ptr::read(&self.0) };
-        self.0.array.release = None;
-        moved
-    }
-
-    /// What is kept.
-    ///
-    /// # Safety
-    /// It is a live array of ours.
-    unsafe fn into_exported(mut self) -> ExportedArray {
-        // SAFETY: as the caller promises.
-        unsafe { ExportedArray::from_raw(self.take()) }
-    }
-}
-
-impl Stream {
-    /// The next array as a struct for somebody else; `None` at the end, again and again.
-    pub fn next_exported(&self, report: &mut Report<'_>) -> Result<Option<ExportedArray>> {
-        let mut out = Filled::nothing();
-        let ask = |source: &mut dyn Source, report: &mut Report<'_>| source.next_exported(&mut out, report);
-        let is_there = self.turn(report)?.pull(&self.0.is_cancelled, report, ask)?;
-        // SAFETY: what a source gives is one of ours.
-        Ok(if is_there { Some(unsafe { out.into_exported() }) } else { None })
-    }
-}
-
-impl<A: RawArray> Drop for Filled<A> {
-    fn drop(&mut self) {
-        // SAFETY: the struct is what its producer made of a released one.
-        unsafe { release_array_struct(self.0.array()) };
     }
 }
 
