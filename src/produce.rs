@@ -69,13 +69,11 @@ pub unsafe extern "C" fn bowstring_device_array_from_buffers(
         let (nodes, buffers) = unsafe {
             (slice(nodes, n_nodes, "nodes", report)?, slice_mut(buffers, n_buffers, "buffers", report)?)
         };
-        let mut everywhere;
         let placement = if placement.is_null() {
-            everywhere = Placement::default();
-            &mut everywhere
+            None
         } else {
             // SAFETY: as the caller promises.
-            unsafe { given(placement, report) }?
+            Some(unsafe { given(placement, report) }?)
         };
         let array = from_buffers(&ty, nodes, buffers, placement, report)?;
         // SAFETY: as above; what is there was reset, so nothing is lost.

@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use super::nulls::derived_nulls;
 use super::walk::Span;
-use crate::tree::{Facts, Leaf, Writer, ZEROES};
+use crate::tree::{Facts, Writer, ZEROES};
 use crate::types::{Extent, Format, NONE, Role, Slot, TypeNode};
 
 /// What a tree that is to be written out looks like. Nodes are those of the type that it is written with; a node's
@@ -12,9 +12,6 @@ use crate::types::{Extent, Format, NONE, Role, Slot, TypeNode};
 pub(super) trait Parts {
     /// The numbers of node `i` as they are.
     fn facts(&self, i: usize) -> Facts;
-    /// Node `i`, whose buffers start at `first`, and those after it, each as if it had two buffers. A node that has not is
-    /// told by its numbers, and ends what can be relied on.
-    fn leaves(&self, i: usize, first: usize) -> impl Iterator<Item = Leaf>;
     /// The addresses of node `i`'s buffers, of which there are `n`.
     fn addresses(&self, i: usize, first: usize, n: usize) -> impl ExactSizeIterator<Item = *const c_void>;
     /// Counts the nulls of `span` of node `i`, whose bitmap is there, or gives -1 when it may not be read.
@@ -25,85 +22,73 @@ pub(super) trait Parts {
     fn build_sizes(&self, i: usize, first: usize, writer: &mut Writer) -> *const c_void;
 }
 
-/// Writes `window` of the tree into a new block.
-#[inline(always)]
-pub(super) fn emit<P: Parts>(parts: &P, nodes: &[TypeNode], window: Span, is_cpu: bool, writer: &mut Writer) {
-    let mut emission = Emission { parts, nodes, window, is_cpu, writer, windowed: NOBODY, i: 0, first: 0 };
-    while let Some(node) = nodes.get(emission.i) {
-        if node.leaf_bits == 0 || emission.i == 0 || !emission.leaves() {
-            emission.node(node);
-        }
-    }
-}
-
 /// No node's parent.
 const NOBODY: u32 = NONE.wrapping_sub(1);
 
 /// A tree that is being written out.
-struct Emission<'a, P> {
+pub(super) struct Emission<'a, P> {
     parts: &'a P,
-    nodes: &'a [TypeNode],
-    window: Span,
+    pub(super) nodes: &'a [TypeNode],
+    pub(super) window: Span,
     is_cpu: bool,
-    writer: &'a mut Writer,
+    pub(super) writer: &'a mut Writer,
     /// Whose children the window is that of.
-    windowed: u32,
+    pub(super) windowed: u32,
     /// The next node, and its first buffer.
-    i: usize,
-    first: usize,
+    pub(super) i: usize,
+    pub(super) first: usize,
 }
 
-impl<P: Parts> Emission<'_, P> {
-    /// Writes the leaves from here on, up to a node that is none or not as simple as most; false when there are none.
-    #[inline(never)]
-    fn leaves(&mut self) -> bool {
-        let Some(rest) = self.nodes.get(self.i..) else { return false };
-        let (mut next, windowed, window) = (self.writer.cursor(), self.windowed, self.window);
-        let mut n = 0usize;
-        for (node, leaf) in rest.iter().zip(self.parts.leaves(self.i, self.first)) {
-            let Leaf { facts, validity, data } = leaf;
-            if node.leaf_bits == 0 || facts.n_buffers != 2 || data.is_null() {
-                break;
-            }
-            let (mut offset, mut length) = (facts.offset, facts.length);
-            if node.parent == windowed {
-                (offset, length) = (offset.wrapping_add(window.offset), window.length);
-            }
-            let mut nulls = 0;
-            if !validity.is_null() {
-                nulls = facts.null_count;
-                if nulls < 0 || (nulls > 0 && length != facts.length) {
-                    break;
-                }
-            }
-            if length == 0 {
-                // An offset into nothing is legal, and refused by some.
-                offset = 0;
-            }
-            let facts = Facts { length, null_count: nulls, offset, n_buffers: 2 };
-            if !next.push_leaf(&facts, validity, data) {
-                break;
-            }
-            n = n.wrapping_add(1);
+impl<'a, P: Parts> Emission<'a, P> {
+    /// Starts at the root.
+    #[inline(always)]
+    pub(super) fn new(
+        parts: &'a P,
+        nodes: &'a [TypeNode],
+        window: Span,
+        is_cpu: bool,
+        writer: &'a mut Writer,
+    ) -> Self {
+        Self { parts, nodes, window, is_cpu, writer, windowed: NOBODY, i: 0, first: 0 }
+    }
+
+    /// What is shown of a node with these numbers that is not the root.
+    #[inline(always)]
+    pub(super) fn shown(&self, node: &TypeNode, offset: i64, length: i64) -> Span {
+        if node.parent == self.windowed {
+            Span { offset: offset.wrapping_add(self.window.offset), length: self.window.length }
+        } else {
+            Span { offset, length }
         }
-        self.writer.set_cursor(next);
-        self.i = self.i.wrapping_add(n);
-        self.first = self.first.wrapping_add(n.wrapping_mul(2));
-        n > 0
+    }
+
+    /// Goes on behind so many leaves.
+    #[inline(always)]
+    pub(super) fn step(&mut self, n: usize) {
+        (self.i, self.first) = (self.i.wrapping_add(n), self.first.wrapping_add(n.wrapping_mul(2)));
+    }
+
+    /// Writes a root that is a struct with one buffer, a bitmap that is not there; false when there is no room for it. Its offset is
+    /// its children's.
+    #[inline(always)]
+    pub(super) fn record(&mut self, nodes: &[TypeNode]) -> bool {
+        let Some(root) = nodes.first() else { return false };
+        let facts = Facts { length: self.window.length, null_count: 0, offset: 0, n_buffers: 1 };
+        if !self.writer.push_address(core::ptr::null()) {
+            return false;
+        }
+        self.writer.push_node(nodes, 0, &facts);
+        (self.windowed, self.i, self.first) = (root.index, 1, 1);
+        true
     }
 
     /// Writes one node, whatever it is.
     #[inline(never)]
-    fn node(&mut self, node: &TypeNode) {
+    pub(super) fn node(&mut self, node: &TypeNode) {
         let (parts, window, i, first) = (self.parts, self.window, self.i, self.first);
         let raw = parts.facts(i);
         let n_buffers = usize::try_from(raw.n_buffers).unwrap_or(0);
-        let mut span = Span { offset: raw.offset, length: raw.length };
-        if i == 0 {
-            span = window;
-        } else if node.parent == self.windowed {
-            span = Span { offset: raw.offset.wrapping_add(window.offset), length: window.length };
-        }
+        let mut span = if i == 0 { window } else { self.shown(node, raw.offset, raw.length) };
         let (addresses, missing) = self.writer.push_addresses(parts.addresses(i, first, n_buffers));
         let has_validity = node.layout.has_validity();
         let lacks_validity = has_validity && addresses.first().is_none_or(|validity| validity.is_null());

@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use super::emit::{Parts, emit};
+use super::emit::{Emission, Parts};
 use super::walk::Span;
 use crate::abi::Device;
 use crate::device::{Sync, device_name, is_cpu_readable, make_accessible};
@@ -28,7 +28,8 @@ impl Array {
         let device = self.tree().device();
         let nodes = self.tree().nodes().get(self.node()..).unwrap_or_default();
         let mut writer = Writer::allocate(&shape, device, report)?;
-        emit(&Shown { array: self, nodes }, ty.nodes(), window, is_cpu_readable(device), &mut writer);
+        let shown = Shown { array: self, nodes };
+        shown.emit(&mut Emission::new(&shown, ty.nodes(), window, is_cpu_readable(device), &mut writer));
         let links = Links { keep: Some(self.clone()), owner: Owner::NONE, event: EventCell::NONE };
         Ok(writer.finish(self.tree().place().event.address, links))
     }
@@ -58,15 +59,54 @@ struct Shown<'a> {
     nodes: &'a [Node],
 }
 
+impl Shown<'_> {
+    /// Writes the window into a new block.
+    #[inline(always)]
+    fn emit(&self, emission: &mut Emission<'_, Self>) {
+        while let Some(node) = emission.nodes.get(emission.i) {
+            if node.leaf_bits == 0 || emission.i == 0 || !self.emit_leaves(emission) {
+                emission.node(node);
+            }
+        }
+    }
+
+    /// Writes the leaves from here on, up to a node that is none or not as simple as most; false when there are none.
+    #[inline(never)]
+    fn emit_leaves(&self, emission: &mut Emission<'_, Self>) -> bool {
+        let (Some(types), Some(own)) = (emission.nodes.get(emission.i..), self.nodes.get(emission.i..))
+        else {
+            return false;
+        };
+        let (windowed, window) = (emission.windowed, emission.window);
+        let leaves = types.iter().zip(own).map(|(node, own)| {
+            let Leaf { facts, validity, data } = own.leaf();
+            if node.leaf_bits == 0 || facts.n_buffers != 2 || data.is_null() {
+                return None;
+            }
+            let (mut offset, mut length) = (facts.offset, facts.length);
+            if node.parent == windowed {
+                (offset, length) = (offset.wrapping_add(window.offset), window.length);
+            }
+            let null_count = if validity.is_null() { 0 } else { facts.null_count };
+            if null_count < 0 || (null_count > 0 && length != facts.length) {
+                return None;
+            }
+            if length == 0 {
+                // An offset into nothing is legal, and refused by some.
+                offset = 0;
+            }
+            Some(Leaf { facts: Facts { length, null_count, offset, n_buffers: 2 }, validity, data })
+        });
+        let n = emission.writer.push_leaves(leaves);
+        emission.step(n);
+        n > 0
+    }
+}
+
 impl Parts for Shown<'_> {
     #[inline]
     fn facts(&self, i: usize) -> Facts {
         self.nodes.get(i).map_or(Facts::EMPTY, Node::facts)
-    }
-
-    #[inline]
-    fn leaves(&self, i: usize, _: usize) -> impl Iterator<Item = Leaf> {
-        self.nodes.get(i..).unwrap_or_default().iter().map(Node::leaf)
     }
 
     #[inline]

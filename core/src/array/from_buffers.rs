@@ -2,31 +2,33 @@
 
 use core::ffi::c_void;
 
-use super::emit::{Parts, emit};
-use super::nulls::counted_nulls;
+use super::emit::{Emission, Parts};
+use super::nulls::{counted_nulls, derived_nulls};
 use super::walk::Span;
 use crate::abi::Device;
 use crate::device::{SharedEvent, is_cpu_readable};
 use crate::error::{Failed, Report, Result, Rule, Status};
 use crate::kernels::{read_i64, read_offset};
-use crate::memory::OwnedBuffer;
+use crate::memory::{Event, OwnedBuffer};
 use crate::tree::{
-    At, ExportedArray, Facts, LINE, Leaf, Links, Need, Placement, Shape, Writer, need, role_name,
+    At, ExportedArray, Facts, LINE, Leaf, Links, Need, Placement, PlacementParts, Shape, Writer, need,
+    role_name,
 };
 use crate::types::{Extent, Format, Role, Slot, Type, TypeNode};
 
 /// Builds a device array of `ty` from one set of numbers a node and one piece of memory a buffer, both depth first.
 ///
-/// On success the owners and the event are taken out of `buffers` and `placement`; on failure nothing was touched.
+/// Without a placement it is all in CPU memory. On success the owners and the event are taken out of `buffers` and `placement`; on
+/// failure nothing was touched.
 #[inline]
 pub fn from_buffers(
     ty: &Type,
     nodes: &[Facts],
     buffers: &mut [OwnedBuffer],
-    placement: &mut Placement,
+    placement: Option<&mut Placement>,
     report: &mut Report<'_>,
 ) -> Result<ExportedArray> {
-    let place = placement.check(report)?;
+    let place = placement.as_deref().map_or(Ok(PlacementParts::HOST), |placement| placement.check(report))?;
     let type_nodes = ty.nodes();
     if nodes.len() != type_nodes.len() {
         let message = format_args!("expected {} nodes for the type, found {}", type_nodes.len(), nodes.len());
@@ -34,11 +36,16 @@ pub fn from_buffers(
     }
     let device = if place.has_event { None } else { Some(place.device) };
     let given = Given { nodes, buffers, device };
-    let shape = given.check(ty, type_nodes, report)?;
     let root = nodes.first().copied().unwrap_or(Facts::EMPTY);
     let root = Span { offset: root.offset, length: root.length };
-    let mut writer = Writer::allocate(&shape, place.device, report)?;
-    emit(&given, type_nodes, root, is_cpu_readable(place.device), &mut writer);
+    // Nothing is written to but the block, so that the check can go on while it is filled.
+    let mut writer = Writer::allocate(&given.shape(type_nodes), place.device, report)?;
+    let mut emission = Emission::new(&given, type_nodes, root, is_cpu_readable(place.device), &mut writer);
+    given.emit(ty, type_nodes, &mut emission, report)?;
+    let Some(placement) = placement else {
+        writer.take_buffers(buffers, Event::NONE);
+        return Ok(writer.finish(core::ptr::null_mut(), Links::NONE));
+    };
     let recorded = placement.record(report)?;
     let shown = recorded.as_ref().map_or_else(|| placement.event(), SharedEvent::event);
     writer.take_buffers(buffers, shown);
@@ -54,78 +61,199 @@ struct Given<'a> {
     device: Option<Device>,
 }
 
-/// How far the check has come, and what it has seen.
-struct Seen<'a> {
-    /// The buffers of the nodes from `i` on.
-    rest: &'a [OwnedBuffer],
-    i: usize,
-    has_entries: bool,
-    has_sizes: bool,
-    n_built: usize,
-}
-
 impl Given<'_> {
-    /// Checks everything and touches nothing. Returns what the block has to hold.
-    #[inline]
-    fn check(&self, ty: &Type, type_nodes: &[TypeNode], report: &mut Report<'_>) -> Result<Shape> {
-        let mut seen = Seen { rest: self.buffers, i: 0, has_entries: false, has_sizes: false, n_built: 0 };
-        while let Some(node) = type_nodes.get(seen.i) {
-            let is_sound = if node.leaf_bits == 0 {
-                self.is_sound_node(type_nodes, node, &mut seen)
-            } else {
-                self.check_leaves(type_nodes, &mut seen)
-            };
-            if !is_sound {
-                self.check_node(ty, node, &mut seen, report)?;
-            }
-        }
-        let Seen { rest, has_entries, has_sizes, n_built, .. } = seen;
+    /// What the block has to hold, if nothing is wrong.
+    #[inline(always)]
+    fn shape(&self, type_nodes: &[TypeNode]) -> Shape {
+        let has_entries = self.buffers.iter().any(OwnedBuffer::has_owner);
+        // Entries have sizes.
+        let has_sizes = !has_entries && self.buffers.iter().any(|buffer| buffer.size_bytes() >= 0);
+        let most = self.nodes.iter().fold(0, |most, facts| most | facts.n_buffers);
+        // No other node has as many as a view with variadic buffers.
+        let n_built = if most > 3 { self.count_built(type_nodes) } else { 0 };
         let (n_nodes, n_pointers) = (self.nodes.len(), self.buffers.len());
-        let shape = Shape { n_nodes, n_pointers, has_entries, has_sizes, n_built };
-        if rest.is_empty() { Ok(shape) } else { Err(self.wrong_count(report)) }
+        Shape { n_nodes, n_pointers, has_entries, has_sizes, n_built }
     }
 
-    /// Checks the leaves from here on, up to a node that is none or not as simple as most; false when there are none.
+    /// How many sizes of variadic buffers have to be built, each node's in whole lines.
+    #[cold]
     #[inline(never)]
-    fn check_leaves(&self, type_nodes: &[TypeNode], seen: &mut Seen<'_>) -> bool {
-        let (Some(types), Some(numbers)) = (type_nodes.get(seen.i..), self.nodes.get(seen.i..)) else {
+    fn count_built(&self, type_nodes: &[TypeNode]) -> usize {
+        let (mut first, mut n_built) = (0usize, 0usize);
+        for (node, facts) in type_nodes.iter().zip(self.nodes) {
+            let end = first.saturating_add(usize::try_from(facts.n_buffers).unwrap_or(0));
+            if node.layout.is_variadic()
+                && let Some([_, _, given @ .., sizes]) = self.buffers.get(first..end)
+                && sizes.data().is_null()
+            {
+                n_built = n_built.saturating_add(given.len().next_multiple_of(LINE));
+            }
+            first = end;
+        }
+        n_built
+    }
+
+    /// Checks everything, and writes each node into the block as soon as nothing is wrong with it. What was handed over is not
+    /// touched.
+    #[inline(always)]
+    fn emit(
+        &self,
+        ty: &Type,
+        type_nodes: &[TypeNode],
+        emission: &mut Emission<'_, Self>,
+        report: &mut Report<'_>,
+    ) -> Result<()> {
+        self.emit_record(type_nodes, emission);
+        while let Some(node) = type_nodes.get(emission.i) {
+            if node.leaf_bits != 0 && emission.i != 0 {
+                let are_leaves = if emission.window.offset == 0 {
+                    self.emit_leaves::<false>(type_nodes, emission)
+                } else {
+                    self.emit_leaves::<true>(type_nodes, emission)
+                };
+                if are_leaves || self.emit_leaf(node, emission) {
+                    continue;
+                }
+            }
+            let rest = self.buffers.get(emission.first..).unwrap_or_default();
+            if !self.is_sound_node(type_nodes, node, emission.i, rest) {
+                self.check_node(ty, node, emission.i, rest, report)?;
+            }
+            emission.node(node);
+        }
+        if emission.first == self.buffers.len() { Ok(()) } else { Err(self.wrong_count(report)) }
+    }
+
+    /// Checks and writes the leaves from here on, up to a node that is none or not as simple as most; false when there are none.
+    #[inline(never)]
+    fn emit_leaves<const MOVES: bool>(
+        &self,
+        type_nodes: &[TypeNode],
+        emission: &mut Emission<'_, Self>,
+    ) -> bool {
+        let (i, first) = (emission.i, emission.first);
+        let (Some(types), Some(numbers), Some(buffers)) =
+            (type_nodes.get(i..), self.nodes.get(i..), self.buffers.get(first..))
+        else {
             return false;
         };
-        let (pairs, _) = seen.rest.as_chunks::<2>();
-        let (mut n, mut has_entries, mut size) = (0usize, false, -1);
-        for ((node, facts), [validity, data]) in types.iter().zip(numbers).zip(pairs) {
-            if !is_sound_leaf(node.leaf_bits, facts, validity, data) {
-                break;
+        let (pairs, _) = buffers.as_chunks::<2>();
+        let (windowed, window) = (emission.windowed, emission.window);
+        let given = types.iter().zip(numbers).zip(pairs);
+        let leaves = given.map(|((node, facts), [validity, data])| {
+            let Facts { mut length, mut null_count, mut offset, n_buffers } = *facts;
+            let is_leaf = node.leaf_bits != 0 && n_buffers == 2 && !data.data().is_null();
+            if !is_leaf || !is_small(length, offset) {
+                return None;
             }
-            has_entries |= validity.has_owner() | data.has_owner();
-            // Not negative as soon as one of them is not.
-            size &= validity.size_bytes() & data.size_bytes();
-            n = n.wrapping_add(1);
-        }
-        seen.has_entries |= has_entries;
-        seen.has_sizes |= size >= 0;
-        seen.i = seen.i.wrapping_add(n);
-        seen.rest = seen.rest.get(n.wrapping_mul(2)..).unwrap_or_default();
+            let rows = offset.wrapping_add(length).cast_unsigned();
+            let (bitmap, values) = (validity.size_bytes(), data.size_bytes());
+            // An unknown size is larger than any here, and no size is less than that.
+            if values.cast_unsigned() < rows.wrapping_mul(u64::from(node.leaf_bits)).wrapping_add(7) >> 3 {
+                return None;
+            }
+            if bitmap.wrapping_add(1) | values.wrapping_add(1) < 0 {
+                return None;
+            }
+            if validity.data().is_null() {
+                if bitmap > 0 || null_count.wrapping_add(1).cast_unsigned() > 1 {
+                    return None;
+                }
+                null_count = 0;
+            } else if bitmap.cast_unsigned() < rows.wrapping_add(7) >> 3
+                || null_count.cast_unsigned() > length.cast_unsigned()
+            {
+                return None;
+            }
+            // A window that starts at 0 and is as long as the column shows all of it.
+            if (MOVES || length != window.length) && node.parent == windowed {
+                if null_count > 0 && length != window.length {
+                    return None;
+                }
+                (offset, length) = (offset.wrapping_add(window.offset), window.length);
+            }
+            if length == 0 {
+                // An offset into nothing is legal, and refused by some.
+                offset = 0;
+            }
+            let facts = Facts { length, null_count, offset, n_buffers: 2 };
+            Some(Leaf { facts, validity: validity.data(), data: data.data() })
+        });
+        let n = emission.writer.push_leaves(leaves);
+        emission.step(n);
         n > 0
+    }
+
+    /// Checks and writes a leaf whose nulls have to be counted, or are not to be told; false when it is anything else.
+    #[inline(never)]
+    fn emit_leaf(&self, node: &TypeNode, emission: &mut Emission<'_, Self>) -> bool {
+        let (Some(facts), Some([validity, data, ..])) =
+            (self.nodes.get(emission.i), self.buffers.get(emission.first..))
+        else {
+            return false;
+        };
+        let rows = facts.offset.wrapping_add(facts.length).cast_unsigned();
+        if !is_sound_leaf(node.leaf_bits, facts, data) || !has_bitmap(validity, rows, facts.null_count) {
+            return false;
+        }
+        let span = emission.shown(node, facts.offset, facts.length);
+        let mut null_count = 0;
+        if !validity.data().is_null() {
+            null_count = derived_nulls(facts.null_count, facts.length, span.length);
+            if null_count < 0 {
+                null_count = self.count_nulls(emission.i, emission.first, span);
+            }
+        }
+        let offset = if span.length == 0 { 0 } else { span.offset };
+        let facts = Facts { length: span.length, null_count, offset, n_buffers: 2 };
+        let leaf = Leaf { facts, validity: validity.data(), data: data.data() };
+        let n = emission.writer.push_leaves([Some(leaf)].into_iter());
+        emission.step(n);
+        n > 0
+    }
+
+    /// Checks and writes a root that is a struct without nulls and shows all of it; false when it is anything else, or when
+    /// something is wrong.
+    #[inline(never)]
+    fn emit_record(&self, type_nodes: &[TypeNode], emission: &mut Emission<'_, Self>) -> bool {
+        let (Some(node), Some(facts), Some(bitmap)) =
+            (type_nodes.first(), self.nodes.first(), self.buffers.first())
+        else {
+            return false;
+        };
+        if node.format != Format::Struct || facts.n_buffers != 1 || !has_small_numbers(facts) {
+            return false;
+        }
+        let rows = facts.offset.wrapping_add(facts.length);
+        if !bitmap.data().is_null() || bitmap.size_bytes() > 0 || facts.null_count > 0 {
+            return false;
+        }
+        self.has_enough(type_nodes, node, 0, rows) && emission.record(type_nodes)
     }
 
     /// Whether nothing is wrong with a node of a common kind; false also for any other.
     #[inline(never)]
-    fn is_sound_node(&self, type_nodes: &[TypeNode], node: &TypeNode, seen: &mut Seen<'_>) -> bool {
-        let Some(facts) = self.nodes.get(seen.i) else { return false };
+    fn is_sound_node(
+        &self,
+        type_nodes: &[TypeNode],
+        node: &TypeNode,
+        i: usize,
+        rest: &[OwnedBuffer],
+    ) -> bool {
+        let Some(facts) = self.nodes.get(i) else { return false };
         let Facts { length, null_count, offset, n_buffers } = *facts;
         let slots = node.layout.slots();
-        let Some((own, rest)) = seen.rest.split_at_checked(slots.len()) else { return false };
+        let Some(own) = rest.get(..slots.len()) else { return false };
         let ([bitmap, slots @ ..], [validity, others @ ..]) = (slots, own) else { return false };
         let is_common = n_buffers == own.len() as i64 && bitmap.role == Role::Validity;
         let rows = offset.wrapping_add(length).cast_unsigned();
         if !is_common || !has_small_numbers(facts) || !has_bitmap(validity, rows, null_count) {
             return false;
         }
-        let (mut last, mut has_entries, mut size) = (0u64, validity.has_owner(), validity.size_bytes());
+        let mut last = 0u64;
         for (slot, buffer) in slots.iter().zip(others) {
             if slot.extent == Extent::RowsPlusOne {
-                let Some(end) = self.end_of(node, slot, seen.i, facts, buffer) else { return false };
+                let Some(end) = self.end_of(node, slot, i, facts, buffer) else { return false };
                 last = end;
             }
             let needed = match need(slot, offset, length, 0) {
@@ -141,17 +269,8 @@ impl Given<'_> {
             if !is_fine {
                 return false;
             }
-            has_entries |= buffer.has_owner();
-            // Not negative as soon as one of them is not.
-            size &= buffer.size_bytes();
         }
-        if node.n_children > 0 && !self.has_enough(type_nodes, node, seen.i, rows.cast_signed()) {
-            return false;
-        }
-        seen.has_entries |= has_entries;
-        seen.has_sizes |= size >= 0;
-        (seen.i, seen.rest) = (seen.i.wrapping_add(1), rest);
-        true
+        node.n_children == 0 || self.has_enough(type_nodes, node, i, rows.cast_signed())
     }
 
     /// What the offsets say at the end of the array, 0 where it cannot be read; nothing where it is wrong.
@@ -208,36 +327,29 @@ impl Given<'_> {
         true
     }
 
-    /// Checks one node, whatever it is.
+    /// Checks one node, whatever it is, whose buffers are the first of `rest`.
     #[cold]
     #[inline(never)]
     fn check_node(
         &self,
         ty: &Type,
         node: &TypeNode,
-        seen: &mut Seen<'_>,
+        i: usize,
+        rest: &[OwnedBuffer],
         report: &mut Report<'_>,
     ) -> Result<()> {
-        let at = At { ty, node, index: seen.i };
-        let Some(facts) = self.nodes.get(seen.i) else { return Err(self.wrong_count(report)) };
+        let at = At { ty, node, index: i };
+        let Some(facts) = self.nodes.get(i) else { return Err(self.wrong_count(report)) };
         at.check_numbers(facts, report)?;
         at.check_count(facts, report)?;
         let n = usize::try_from(facts.n_buffers).unwrap_or(0);
-        let Some((own, rest)) = seen.rest.split_at_checked(n) else { return Err(self.wrong_count(report)) };
-        for buffer in own {
-            seen.has_entries |= buffer.has_owner();
-            seen.has_sizes |= buffer.size_bytes() >= 0;
-        }
+        let Some(own) = rest.get(..n) else { return Err(self.wrong_count(report)) };
         self.check_buffers(&at, facts, own, report)?;
         if node.n_children > 0 {
             let child = |i: usize| self.nodes.get(i).copied().unwrap_or(Facts::EMPTY);
             at.check_children(facts, child, report)?;
         }
-        if node.layout.is_variadic() {
-            seen.n_built = seen.n_built.saturating_add(self.check_variadic(&at, own, report)?);
-        }
-        (seen.i, seen.rest) = (seen.i.wrapping_add(1), rest);
-        Ok(())
+        if node.layout.is_variadic() { self.check_variadic(&at, own, report) } else { Ok(()) }
     }
 
     /// Checks the addresses and sizes of one node's buffers against what its numbers need.
@@ -287,12 +399,12 @@ impl Given<'_> {
         report.fail(Status::InvalidArgument, message)
     }
 
-    /// Checks the variadic buffers' sizes, and returns how many have to be built.
+    /// Checks the variadic buffers' sizes.
     #[cold]
-    fn check_variadic(&self, at: &At<'_>, own: &[OwnedBuffer], report: &mut Report<'_>) -> Result<usize> {
+    fn check_variadic(&self, at: &At<'_>, own: &[OwnedBuffer], report: &mut Report<'_>) -> Result<()> {
         let Some((sizes, given)) = own.split_last().and_then(|(sizes, rest)| Some((sizes, rest.get(2..)?)))
         else {
-            return Ok(0);
+            return Ok(());
         };
         let path = at.ty.path(at.index);
         for (k, buffer) in given.iter().enumerate() {
@@ -325,7 +437,7 @@ impl Given<'_> {
                 ));
             }
         }
-        Ok(if sizes.data().is_null() { given.len().next_multiple_of(LINE) } else { 0 })
+        Ok(())
     }
 
     /// What the offsets say at the end of the array, where they can be read, checked against the child that they point
@@ -382,23 +494,30 @@ fn too_small(
     report.broken(Rule::A4, &path, message)
 }
 
+/// Whether neither is negative, and both are far from any overflow.
+#[inline(always)]
+fn is_small(length: i64, offset: i64) -> bool {
+    (length | offset).cast_unsigned() >> 30 == 0
+}
+
 /// Whether the numbers break no rule of their own, and are far from any overflow.
 #[inline(always)]
 fn has_small_numbers(facts: &Facts) -> bool {
     let Facts { length, null_count, offset, .. } = *facts;
-    // Neither is negative, and both are small.
-    let is_small = (length | offset).cast_unsigned() >> 30 == 0;
-    is_small & (null_count.wrapping_add(1).cast_unsigned() <= length.wrapping_add(1).cast_unsigned())
+    if !is_small(length, offset) {
+        return false;
+    }
+    null_count.wrapping_add(1).cast_unsigned() <= length.wrapping_add(1).cast_unsigned()
 }
 
-/// Whether nothing is wrong with a leaf. Where something may be, it is looked at as any node.
+/// Whether nothing is wrong with a leaf but perhaps its bitmap. Where something may be, it is looked at as any node.
 #[inline(always)]
-fn is_sound_leaf(bits: u32, facts: &Facts, validity: &OwnedBuffer, data: &OwnedBuffer) -> bool {
+fn is_sound_leaf(bits: u32, facts: &Facts, data: &OwnedBuffer) -> bool {
+    if bits == 0 || facts.n_buffers != 2 || !has_small_numbers(facts) || data.data().is_null() {
+        return false;
+    }
     let rows = facts.offset.wrapping_add(facts.length).cast_unsigned();
-    let values = rows.wrapping_mul(u64::from(bits)).wrapping_add(7) >> 3;
-    let has_bitmap = has_bitmap(validity, rows, facts.null_count);
-    let has_values = !data.data().is_null() && holds(data, values);
-    bits != 0 && facts.n_buffers == 2 && has_small_numbers(facts) && has_bitmap && has_values
+    holds(data, rows.wrapping_mul(u64::from(bits)).wrapping_add(7) >> 3)
 }
 
 /// Whether the bitmap of so many rows is there, or nothing asks for one.
@@ -423,17 +542,6 @@ fn child_has_values(format: Format) -> bool {
 }
 
 impl Parts for Given<'_> {
-    #[inline]
-    fn leaves(&self, i: usize, first: usize) -> impl Iterator<Item = Leaf> {
-        let nodes = self.nodes.get(i..).unwrap_or_default();
-        let (pairs, _) = self.buffers.get(first..).unwrap_or_default().as_chunks::<2>();
-        nodes.iter().zip(pairs).map(|(facts, [validity, data])| Leaf {
-            facts: *facts,
-            validity: validity.data(),
-            data: data.data(),
-        })
-    }
-
     #[inline]
     fn facts(&self, i: usize) -> Facts {
         self.nodes.get(i).copied().unwrap_or(Facts::EMPTY)

@@ -43,3 +43,9 @@ impl Live {
         self.0.load(Ordering::Relaxed)
     }
 }
+
+/// Takes `n` off `count` and says whether nothing is left. Whoever takes the last part need not subtract.
+#[inline]
+pub fn take_off(count: &AtomicUsize, n: usize) -> bool {
+    count.load(Ordering::Acquire) == n || count.fetch_sub(n, Ordering::AcqRel) == n
+}

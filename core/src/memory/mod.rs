@@ -13,7 +13,7 @@ mod worker;
 pub use buffer::{ALIGNMENT, Buffer, Place};
 pub use counts::Live;
 pub use own::{Own, Space};
-pub use owner::{Counted, CountedOps, Event, EventCell, OwnedBuffer, Owner, ReleaseOwner};
+pub use owner::{Counted, CountedOps, Event, EventCell, Held, OwnedBuffer, Owner, ReleaseOwner};
 pub use plan::{Plan, reserve};
 pub use scope::CallbackScope;
 pub use shared::{Items, Kind, Parts, Room, Shared, mark};

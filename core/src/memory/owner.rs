@@ -1,7 +1,10 @@
 //! Owners: a context and the function that lets it go, once.
 
 use core::ffi::c_void;
+use core::mem::{ManuallyDrop, offset_of};
+use core::sync::atomic::AtomicUsize;
 
+use super::counts::take_off;
 use super::scope;
 use crate::abi::{DEVICE_CPU, Device};
 
@@ -91,7 +94,69 @@ impl OwnedBuffer {
     }
 }
 
+/// A buffer that was handed over, as a block keeps it: who owns the memory, how large it is, and how many use it.
+///
+/// It lies in memory as what was handed over does, so that it is taken over by a copy.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Held {
+    /// How many use the buffer; the last one lets the owner go.
+    pub count: AtomicUsize,
+    /// Readable bytes, -1 when unknown.
+    pub size_bytes: i64,
+    /// What keeps the memory alive.
+    pub owner: ManuallyDrop<Owner>,
+}
+
+const _: () = {
+    assert!(size_of::<Held>() == size_of::<OwnedBuffer>() && align_of::<Held>() == align_of::<OwnedBuffer>());
+    assert!(size_of::<AtomicUsize>() == size_of::<*const c_void>());
+    assert!(offset_of!(Held, size_bytes) == offset_of!(OwnedBuffer, size_bytes));
+    let owner = offset_of!(Held, owner);
+    assert!(owner.wrapping_add(offset_of!(Owner, context)) == offset_of!(OwnedBuffer, owner));
+    assert!(owner.wrapping_add(offset_of!(Owner, release)) == offset_of!(OwnedBuffer, release_owner));
+};
+
+impl Held {
+    /// One user less; the last one lets the owner go.
+    ///
+    /// # Safety
+    /// `held` has a user, who does not use it any more.
+    #[inline(always)]
+    pub unsafe fn leave(held: *mut Held) {
+        // SAFETY: as the caller promises; nobody changes the owner while there are users, and the last one is alone.
+        unsafe {
+            let Owner { context, release: Some(release) } = *(&raw const (*held).owner).cast() else {
+                return;
+            };
+            if take_off(&(*held).count, 1) {
+                let_go(context, release);
+            }
+        }
+    }
+
+    /// Takes over the owner of `buffer`, which owns nothing any more, for something that shows the event `shown`. It has one user.
+    ///
+    /// # Safety
+    /// There is room at `held`.
+    #[inline(always)]
+    pub unsafe fn take_over(buffer: &mut OwnedBuffer, held: *mut Held, shown: Event) {
+        // SAFETY: the caller has the room. Both structs have the same members at the same places, but for the address, in whose
+        // place the count comes; and the original forgets its owner here.
+        unsafe {
+            core::ptr::copy_nonoverlapping(core::ptr::from_ref(buffer).cast(), held, 1);
+            (&raw mut (*held).count).write(AtomicUsize::new(1));
+            (buffer.owner, buffer.release_owner) = (core::ptr::null_mut(), None);
+            if (*held).owner.counted().is_some() {
+                let owner = ManuallyDrop::take(&mut (*held).owner);
+                (&raw mut (*held).owner).write(ManuallyDrop::new(owner.peeled(shown)));
+            }
+        }
+    }
+}
+
 /// An owner that is let go when it is dropped.
+#[repr(C)]
 #[derive(Debug)]
 pub struct Owner {
     context: *mut c_void,
@@ -206,16 +271,27 @@ impl Owner {
 }
 
 impl Drop for Owner {
+    #[inline]
     fn drop(&mut self) {
-        let Some(release) = self.release else { return };
-        let context = self.context;
-        if release as usize == release_reference as *const () as usize {
-            // SAFETY: as below; our own code needs no scope, and the owners behind it enter it themselves.
-            return unsafe { release(context) };
+        if let Some(release) = self.release {
+            // SAFETY: whoever made the owner promised that it can be let go once.
+            unsafe { let_go(self.context, release) };
         }
-        // SAFETY: whoever made the owner promised that it can be let go once, on any thread.
-        scope::run(|| unsafe { release(context) });
     }
+}
+
+/// Lets an owner go.
+///
+/// # Safety
+/// It was not let go before.
+#[inline(always)]
+unsafe fn let_go(context: *mut c_void, release: ReleaseOwner) {
+    if release as usize == release_reference as *const () as usize {
+        // SAFETY: as below; our own code needs no scope, and the owners behind it enter it themselves.
+        return unsafe { end_reference(context) };
+    }
+    // SAFETY: whoever made the owner promised that it can be let go once, on any thread.
+    scope::run(|| unsafe { release(context) });
 }
 
 /// The head of everything of ours that an owner may count.
@@ -242,9 +318,16 @@ pub struct CountedOps {
 
 /// The one release function of owners that are references to something of ours.
 unsafe extern "C" fn release_reference(counted: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { end_reference(counted) };
+}
+
+/// One reference to something of ours less.
+#[inline(always)]
+unsafe fn end_reference(counted: *mut c_void) {
     let counted: *const Counted = counted.cast();
     if !counted.is_null() {
-        // SAFETY: this function stands only beside a counted thing of ours, which the reference keeps alive.
+        // SAFETY: the release function stands only beside a counted thing of ours, which the reference keeps alive.
         unsafe { ((*counted).ops.release)(counted) };
     }
 }

@@ -1,6 +1,6 @@
 //! All arrays of a stream as one.
 
-use super::{Source, State, Stream};
+use super::{State, Stream};
 use crate::array::Array;
 use crate::device::Sync;
 use crate::error::{Report, Result, capture};
@@ -14,8 +14,7 @@ impl Stream {
         let mut inner = self.turn(report)?;
         let collected = capture(|report| {
             let mut arrays: Vec<Array> = Vec::new();
-            let next = |source: &mut dyn Source, report: &mut Report<'_>| source.next(report);
-            while let Some(array) = inner.pull(&self.0.is_cancelled, report, next)? {
+            while let Some(array) = inner.next(&self.0.is_cancelled, report)? {
                 if arrays.try_reserve(1).is_err() {
                     return Err(report.out_of_memory(size_of::<Array>()));
                 }

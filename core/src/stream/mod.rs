@@ -30,24 +30,26 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::abi::{DEVICE_CPU, Device};
+use crate::abi::{ArrowDeviceArray, DEVICE_CPU, Device};
 use crate::array::Array;
 use crate::device::Sync;
 use crate::error::{ErrorRecord, Failed, Report, Result, Rule, Status, TextBuffer, rule_name};
 use crate::memory::{Kind, Own, Space, Turn, Turns, counts, mark};
-use crate::tree::ExportedArray;
 use crate::types::Type;
 
-use ffi::{HostSync, Link};
+use ffi::{Filled, HostSync, Link};
 
 /// Gives arrays one by one. A source is not asked again once it has failed or given `None`.
 pub trait Source: Send {
     /// The next array, of the stream's type and on its type of device; `None` at the end.
     fn next(&mut self, report: &mut Report<'_>) -> Result<Option<Array>>;
 
-    /// The next array as a struct for somebody else.
-    fn next_exported(&mut self, report: &mut Report<'_>) -> Result<Option<ExportedArray>> {
-        self.next(report)?.map(|array| array.export(report)).transpose()
+    /// Puts the next array into a released struct for somebody else, as one of ours; false at the end. What is there after a
+    /// failure goes with the struct.
+    fn next_exported(&mut self, out: &mut Filled<ArrowDeviceArray>, report: &mut Report<'_>) -> Result<bool> {
+        let Some(array) = self.next(report)? else { return Ok(false) };
+        out.put(array.export(report)?);
+        Ok(true)
     }
 
     /// What ends a wait of a call that is running, also where it waits in a stream below; `None` where the call is the
@@ -163,12 +165,7 @@ impl Stream {
 
     /// The next array; `None` at the end, again and again.
     pub fn next(&self, report: &mut Report<'_>) -> Result<Option<Array>> {
-        self.turn(report)?.pull(&self.0.is_cancelled, report, |source, report| source.next(report))
-    }
-
-    /// The next array as a struct for somebody else; `None` at the end, again and again.
-    pub fn next_exported(&self, report: &mut Report<'_>) -> Result<Option<ExportedArray>> {
-        self.turn(report)?.pull(&self.0.is_cancelled, report, |source, report| source.next_exported(report))
+        self.turn(report)?.next(&self.0.is_cancelled, report)
     }
 
     /// Ends the stream from any thread: the next call, and one that is running, say CANCELLED. What has ended or failed
@@ -196,23 +193,22 @@ impl Stream {
         }
     }
 
-    /// The next array for a consumer of our struct, who is told a failure by an error number and a text.
-    fn give(&self, is_host: bool) -> core::result::Result<Option<ExportedArray>, c_int> {
+    /// The next array for a consumer of our struct, who is told a failure by an error number and a text; false at the end.
+    #[inline(always)]
+    fn give(&self, is_host: bool, out: &mut Filled<ArrowDeviceArray>) -> core::result::Result<bool, c_int> {
         // Whoever is asking now may be writing the text.
         let Some(mut inner) = self.0.inner.take() else { return Err(errno_of(Status::InvalidArgument, 0)) };
         inner.tell_nothing();
         let (is_cpu, sync) = (self.device().r#type == DEVICE_CPU, inner.sync.0);
-        let given = inner.pull(&self.0.is_cancelled, &mut Report::silent(), |source, report| {
-            if is_host && !is_cpu {
-                return source.next(report)?.map(|array| array.export_host(&sync, report)).transpose();
+        let asked = inner.pull(&self.0.is_cancelled, &mut Report::silent(), |source, report| {
+            if !is_host || is_cpu {
+                return source.next_exported(out, report);
             }
-            source.next_exported(report)
+            let Some(array) = source.next(report)? else { return Ok(false) };
+            out.put(array.export_host(&sync, report)?);
+            Ok(true)
         });
-        given.map_err(|failed| {
-            let record = inner.record;
-            inner.tell(&record);
-            errno_of(failed.status(), record.native_code)
-        })
+        asked.map_err(|failed| inner.tell_failure(failed))
     }
 
     /// Notes what the last call of our struct's callbacks came to.
@@ -260,32 +256,43 @@ fn cancelled(report: &mut Report<'_>) -> Failed {
 }
 
 impl Inner {
-    /// Asks the source, unless the stream is over.
+    /// The source's next array, unless the stream is over.
+    fn next(&mut self, is_cancelled: &AtomicBool, report: &mut Report<'_>) -> Result<Option<Array>> {
+        let mut next = None;
+        self.pull(is_cancelled, report, |source, report| {
+            next = source.next(report)?;
+            Ok(next.is_some())
+        })?;
+        Ok(next)
+    }
+
+    /// Asks the source, unless the stream is over. Says whether there is an array, as `ask` does, which keeps it: one that is there
+    /// all the same when this fails is not given.
     #[inline]
-    fn pull<T>(
+    fn pull(
         &mut self,
         is_cancelled: &AtomicBool,
         report: &mut Report<'_>,
-        ask: impl FnOnce(&mut dyn Source, &mut Report<'_>) -> Result<Option<T>>,
-    ) -> Result<Option<T>> {
+        ask: impl FnOnce(&mut dyn Source, &mut Report<'_>) -> Result<bool>,
+    ) -> Result<bool> {
         match self.state {
             State::Live if !is_cancelled.load(Ordering::Acquire) => {}
             State::Live => return Err(self.cancelled(report)),
-            State::Ended => return Ok(None),
+            State::Ended => return Ok(false),
             State::Failed => return Err(report.repeat(&self.record)),
         }
         // The source tells its failure to the stream, which keeps it.
         let (source, record) = (&mut *self.source, &mut self.record);
         let asked = catch_unwind(AssertUnwindSafe(|| ask(source, &mut Report::new(record))));
         match asked {
-            Ok(Ok(Some(_))) if is_cancelled.load(Ordering::Acquire) => Err(self.cancelled(report)),
-            Ok(Ok(Some(array))) => {
+            Ok(Ok(true)) if is_cancelled.load(Ordering::Acquire) => Err(self.cancelled(report)),
+            Ok(Ok(true)) => {
                 self.n_given = self.n_given.wrapping_add(1);
-                Ok(Some(array))
+                Ok(true)
             }
-            Ok(Ok(None)) => {
+            Ok(Ok(false)) => {
                 self.state = State::Ended;
-                Ok(None)
+                Ok(false)
             }
             Ok(Err(failed)) => Err(self.failed(failed, report)),
             Err(payload) => {
@@ -312,6 +319,15 @@ impl Inner {
         self.record.status = failed.status() as i32;
         self.record.batch = self.n_given;
         report.repeat(&self.record)
+    }
+
+    /// Says in text how the source failed, and gives the number of it.
+    #[cold]
+    #[inline(never)]
+    fn tell_failure(&mut self, failed: Failed) -> c_int {
+        let record = self.record;
+        self.tell(&record);
+        errno_of(failed.status(), record.native_code)
     }
 
     /// Says in text what went wrong in the last call.

@@ -306,7 +306,7 @@ fn build_on(
     let Some(last) = buffers.last_mut() else { return Err(too_deep(report)) };
     core::mem::swap(last, memory);
     let mut placement = Placement::on(device);
-    let made = from_buffers(&wanted.ty, nodes, buffers, &mut placement, report);
+    let made = from_buffers(&wanted.ty, nodes, buffers, Some(&mut placement), report);
     if let Some(last) = buffers.last_mut() {
         core::mem::swap(last, memory);
     }

@@ -284,7 +284,7 @@ fn built(
         buffers.0.push(buffer.unwrap_or_else(OwnedBuffer::absent));
     }
     let mut placement = Placement::on(to).with_shared_event(copied.event.take());
-    let made = from_buffers(ty, &nodes, &mut buffers.0, &mut placement, report);
+    let made = from_buffers(ty, &nodes, &mut buffers.0, Some(&mut placement), report);
     // What was not taken is let go.
     drop(buffers);
     drop(placement.take(None));

@@ -7,9 +7,10 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::alloc::Layout;
 
 use super::Array;
-use super::release::{BlockNode, release_in_place, take_off};
+use super::release::{BlockNode, release_in_place};
 use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
-use crate::memory::{Counted, CountedOps, Event, EventCell, Kind, Owner, Place, counts, mark};
+use crate::memory::counts::take_off;
+use crate::memory::{Counted, CountedOps, Event, EventCell, Held, Kind, Owner, Place, counts, mark};
 
 /// A live array of ours, released when it is dropped.
 #[derive(Debug)]
@@ -20,19 +21,18 @@ pub(super) struct ExportNode {
     pub(super) array: ArrowArray,
     pub(super) block: *mut Block,
     pub(super) end: *mut ExportNode,
-    /// The number of the first buffer among the block's.
-    pub(super) first: usize,
+    /// The node's buffer addresses among the block's.
+    pub(super) list: *const *const c_void,
     /// Number of buffers; the one in the struct is the consumer's to change.
     pub(super) n_buffers: usize,
 }
 
-/// One buffer that was handed over, and who still uses it.
+/// One buffer that was handed over, and who owns and who uses it.
 #[repr(C)]
 pub(super) struct Entry {
     pub(super) counted: Counted,
     pub(super) block: *mut Block,
-    pub(super) count: AtomicUsize,
-    pub(super) owner: ManuallyDrop<Owner>,
+    pub(super) held: Held,
 }
 
 #[repr(C)]
@@ -44,8 +44,9 @@ pub(super) struct Block {
     pub(super) pointers: *const *const c_void,
     /// One entry a buffer; NULL in a block without entries.
     pub(super) entries: *mut Entry,
-    /// One size a buffer; NULL in a block without sizes.
+    /// One size a buffer, each so many bytes after the one before; NULL in a block without sizes.
     pub(super) sizes: *const i64,
+    pub(super) size_step: usize,
     /// Where sizes that were built for this block lie.
     pub(super) built: core::ops::Range<*const i64>,
     /// The live nodes as one, and each reference to an entry.
@@ -89,7 +90,8 @@ impl ExportNode {
             if sizes.is_null() {
                 return None;
             }
-            Some(sizes.add(self.first).add(k).read()).filter(|size| *size >= 0)
+            let ahead = self.first().wrapping_add(k).wrapping_mul((*self.block).size_step);
+            Some(sizes.byte_add(ahead).read()).filter(|size| *size >= 0)
         }
     }
 
@@ -98,8 +100,15 @@ impl ExportNode {
         // SAFETY: a live node's block lives, and has an entry for each of the node's buffers when it has any.
         unsafe {
             let entries = (*self.block).entries;
-            if entries.is_null() { entries } else { entries.add(self.first).add(k) }
+            if entries.is_null() { entries } else { entries.add(self.first()).add(k) }
         }
+    }
+
+    /// The number of the first buffer among the block's.
+    #[inline]
+    fn first(&self) -> usize {
+        // SAFETY: a live node's block lives, and the node's addresses lie in its table or, when it has none, right behind it.
+        unsafe { self.list.offset_from_unsigned((*self.block).pointers) }
     }
 
     /// The node's number in its block.
@@ -119,19 +128,19 @@ impl BlockNode<ArrowArray> for ExportNode {
         // SAFETY: as the caller promises.
         unsafe { (*node).end }
     }
-    unsafe fn let_go(node: *mut Self) {
-        // SAFETY: as the caller promises; a node's entries lie one after the other.
+    unsafe fn let_go(from: *mut Self, end: *mut Self) {
+        // SAFETY: as the caller promises; what nodes hold lies one after the other, as the nodes do.
         unsafe {
-            let entries = (*(*node).block).entries;
+            let entries = (*(*from).block).entries;
             if entries.is_null() {
                 return;
             }
-            let first = entries.add((*node).first);
-            for k in 0..(*node).n_buffers {
-                let entry = first.add(k);
-                if !(*entry).owner.is_none() {
-                    let_owner_go(entry);
-                }
+            let last = end.sub(1);
+            let stop = entries.add((*last).first()).add((*last).n_buffers);
+            let mut next = entries.add((*from).first());
+            while next < stop {
+                Held::leave(&raw mut (*next).held);
+                next = next.add(1);
             }
         }
     }
@@ -180,10 +189,8 @@ pub(super) unsafe fn own_node(array: &ArrowArray) -> Option<&ExportNode> {
     // SAFETY: a live node's block lives.
     let same_copy = unsafe { (*node.block).mark } == mark(Kind::Block);
     // A child's struct lies in the block and is the consumer's to change, so it is not asked what it was.
-    // SAFETY: as above; the node's addresses lie within the block's.
-    let list = unsafe { (*node.block).pointers.add(node.first) };
     let same_buffers = array.n_buffers == node.n_buffers as i64
-        && (array.n_buffers == 0 || core::ptr::eq(array.buffers.cast_const(), list));
+        && (array.n_buffers == 0 || core::ptr::eq(array.buffers.cast_const(), node.list));
     (same_copy && same_buffers).then_some(node)
 }
 
@@ -197,7 +204,7 @@ pub(super) unsafe fn refer_to(entry: *mut Entry) -> (Owner, Event) {
     unsafe {
         let event = &(*(*entry).block).event;
         if event.is_borrowed()
-            && let Some(inner) = (*entry).owner.try_retain(event.event())
+            && let Some(inner) = (*entry).held.owner.try_retain(event.event())
         {
             return inner;
         }
@@ -222,13 +229,11 @@ pub(super) unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     }
 }
 
+/// Most references end before their node does, so this stands apart.
+#[inline(never)]
 unsafe fn let_owner_go(entry: *mut Entry) {
-    // SAFETY: the entry's block is kept by the caller's own count; the last user drops the owner.
-    unsafe {
-        if take_off(&(*entry).count, 1) {
-            ManuallyDrop::drop(&mut (*entry).owner);
-        }
-    }
+    // SAFETY: the caller was the last user.
+    unsafe { ManuallyDrop::drop(&mut (*entry).held.owner) };
 }
 
 unsafe fn stop_using(block: *mut Block) {
@@ -259,7 +264,8 @@ unsafe fn retain_entry(counted: *const Counted) {
     unsafe {
         let block = (*entry).block;
         (*block).memory.fetch_add(1, Ordering::Relaxed);
-        let users = if (*entry).owner.is_none() { &(*block).users } else { &(*entry).count };
+        let held = &(*entry).held;
+        let users = if held.owner.is_none() { &(*block).users } else { &held.count };
         users.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -269,9 +275,9 @@ unsafe fn release_entry(counted: *const Counted) {
     // SAFETY: the head is the entry's first member, and the reference that ends here kept it alive.
     unsafe {
         let block = (*entry).block;
-        if (*entry).owner.is_none() {
+        if (*entry).held.owner.is_none() {
             stop_using(block);
-        } else {
+        } else if take_off(&(*entry).held.count, 1) {
             let_owner_go(entry);
         }
         forget_memory(block);
@@ -287,5 +293,5 @@ unsafe fn entry_event(counted: *const Counted) -> Event {
 unsafe fn entry_inner(counted: *const Counted, shown: Event) -> Option<Owner> {
     let entry: *const Entry = counted.cast();
     // SAFETY: as above.
-    unsafe { if (*(*entry).block).event.keeps(shown) { None } else { (*entry).owner.again() } }
+    unsafe { if (*(*entry).block).event.keeps(shown) { None } else { (*entry).held.owner.again() } }
 }

@@ -31,7 +31,7 @@ pub(crate) use imported::Node;
 pub use imported::Tree;
 pub use pass::PassOn;
 pub(crate) use placed::buffer_at;
-pub use placement::Placement;
+pub use placement::{Placement, PlacementParts};
 pub use release::{release_array_struct, release_schema_struct};
 pub use rules::Facts;
 pub(crate) use rules::{At, role_name};

@@ -1,16 +1,14 @@
 //! Exports of ours that go on as they are: whether a struct still is what was written out.
 
 use super::ExportedArray;
-use core::ffi::c_void;
-
-use super::export::{ExportNode, own_node, own_release};
+use super::export::{Block, Entry, ExportNode, own_node, own_release};
 use super::import::Walk;
 use super::imported::Draft;
 use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
 use crate::device::{check_foreign, has_event_handles};
 use crate::error::{Report, Result};
 use crate::memory::{Event, Place};
-use crate::types::{Format, Type};
+use crate::types::{Format, Type, TypeNode};
 
 /// Looks at structs of one type, again and again in the same memory.
 #[derive(Debug, Default)]
@@ -32,13 +30,16 @@ impl PassOn {
     ) -> Result<bool> {
         // SAFETY: as the caller promises.
         let Some(own) = (unsafe { own_node(&raw.array) }) else { return Ok(false) };
-        let device = Device { r#type: raw.device_type, id: raw.device_id };
-        if check_foreign(device, raw.sync_event, report)? != device || raw.reserved != [0; 3] {
+        if raw.reserved != [0; 3] {
             return Ok(false);
         }
         // SAFETY: as the caller promises; the node is the root's.
         if raw.sync_event.is_null() && unsafe { is_plain_batch(own, raw, ty) } {
             return Ok(true);
+        }
+        let device = Device { r#type: raw.device_type, id: raw.device_id };
+        if check_foreign(device, raw.sync_event, report)? != device {
+            return Ok(false);
         }
         // SAFETY: the interface says that the event of such a device is a handle, and that the address leads to it.
         let event = unsafe { Event::at(raw.sync_event, has_event_handles(device.r#type)) };
@@ -84,75 +85,84 @@ unsafe fn is_plain_batch(own: &ExportNode, raw: &ArrowDeviceArray, ty: &Type) ->
     if !is_whole {
         return false;
     }
-    let has_sizes = !block.sizes.is_null();
+    // SAFETY: the block has a node for each of the type's and a child pointer for each but the root.
+    unsafe {
+        match (block.sizes.is_null(), block.entries.is_null()) {
+            (true, _) => are_plain_columns::<0>(block, columns, root),
+            (_, true) => are_plain_columns::<{ size_of::<i64>() }>(block, columns, root),
+            (_, false) => are_plain_columns::<{ size_of::<Entry>() }>(block, columns, root),
+        }
+    }
+}
+
+/// Whether the children are columns as they were put into the block, each with a bitmap and values and nothing below, and as long as
+/// the root asks for. With `STEP`, the block has sizes, each so many bytes after the one before.
+///
+/// # Safety
+/// The block is live, has a root with one buffer and a node for each of the columns, and the root a child pointer for each.
+#[inline(never)]
+unsafe fn are_plain_columns<const STEP: usize>(
+    block: &Block,
+    columns: &[TypeNode],
+    root: &ArrowArray,
+) -> bool {
     let (release, end) = (own_release(), root.offset.wrapping_add(root.length));
-    // SAFETY: the block has a node for each of the type's, a child pointer for each but the root, and so far as nodes have two buffers,
-    // two addresses for each, and sizes where the block has any.
+    // What has to be zero, and what has to be small, in any column.
+    let (mut others, mut numbers) = (0usize, 0u64);
+    // SAFETY: as the caller promises. A node's list has as many addresses as the node has buffers, and where the block has sizes, it
+    // has one for each of them.
     unsafe {
         let mut column = block.nodes.add(1);
         let mut link = root.children;
-        let mut addresses = block.pointers.add(1);
-        let mut sizes = block.sizes.wrapping_add(1);
+        let mut sizes = block.sizes.wrapping_byte_add(STEP);
         for node in columns {
-            if !core::ptr::eq(link.read().cast_const().cast(), column)
-                || !is_plain_column(&*column, node.leaf_bits, release, addresses)
-                || (*column).array.length < end
-                || (has_sizes && !is_large_enough(&(*column).array, node.leaf_bits, addresses, sizes))
-            {
+            let array = &(*column).array;
+            if node.leaf_bits == 0 || !core::ptr::eq(link.read().cast_const().cast(), column) {
                 return false;
             }
+            if array.release.map_or(0, |found| found as usize) != release {
+                return false;
+            }
+            if !core::ptr::eq(array.private_data.cast_const().cast(), column) {
+                return false;
+            }
+            let list = array.buffers.cast_const();
+            if (*column).n_buffers != 2 || array.n_buffers != 2 || !core::ptr::eq(list, (*column).list) {
+                return false;
+            }
+            others |= array.dictionary.addr() | (array.n_children as usize);
+            let (length, null_count) = (array.length, array.null_count.cast_unsigned());
+            numbers |= length.cast_unsigned() | array.offset.cast_unsigned();
+            if length < end || null_count > length.cast_unsigned() || list.add(1).read().is_null() {
+                return false;
+            }
+            let rows = array.offset.wrapping_add(length).cast_unsigned();
+            // An unknown size is negative, and so is larger than any.
+            if list.read().is_null() {
+                if null_count != 0 {
+                    return false;
+                }
+            } else if STEP != 0 && sizes.read().cast_unsigned() < rows.wrapping_add(7) >> 3 {
+                return false;
+            }
+            if STEP != 0 {
+                let needed = rows.wrapping_mul(u64::from(node.leaf_bits)).wrapping_add(7) >> 3;
+                if sizes.byte_add(STEP).read().cast_unsigned() < needed {
+                    return false;
+                }
+                sizes = sizes.byte_add(STEP).byte_add(STEP);
+            }
             (column, link) = (column.add(1), link.add(1));
-            (addresses, sizes) = (addresses.add(2), sizes.wrapping_add(2));
         }
     }
-    true
+    // Where all numbers are small, no size that was worked out of them overflowed.
+    others == 0 && numbers >> 30 == 0
 }
 
 /// Whether length and offset are not negative, and small enough for all sizes to be far from overflow.
 #[inline(always)]
 fn is_small(array: &ArrowArray) -> bool {
     (array.length | array.offset).cast_unsigned() >> 30 == 0
-}
-
-/// Whether a node of ours is a column of values `bits` wide, and as it was put into its block: a bitmap and values at these addresses,
-/// and nothing below.
-#[inline(always)]
-unsafe fn is_plain_column(
-    own: &ExportNode,
-    bits: u32,
-    release: usize,
-    addresses: *const *const c_void,
-) -> bool {
-    let array = &own.array;
-    bits != 0
-        && own.n_buffers == 2
-        && array.n_buffers == 2
-        && array.n_children == 0
-        && array.dictionary.is_null()
-        && array.release.is_some_and(|found| found as usize == release)
-        && core::ptr::eq(array.private_data.cast_const().cast(), own)
-        && core::ptr::eq(array.buffers.cast_const(), addresses)
-        && is_small(array)
-        && array.null_count.cast_unsigned() <= array.length.cast_unsigned()
-        // SAFETY: the caller says that a node with two buffers has two addresses there.
-        && unsafe { !addresses.add(1).read().is_null() && (array.null_count == 0 || !addresses.read().is_null()) }
-}
-
-/// Whether a bitmap, when there is one, and values that are `bits` wide are as large as they have to be. Unknown sizes are.
-#[inline(always)]
-unsafe fn is_large_enough(
-    array: &ArrowArray,
-    bits: u32,
-    addresses: *const *const c_void,
-    sizes: *const i64,
-) -> bool {
-    let rows = array.offset.wrapping_add(array.length).cast_unsigned();
-    let needed = rows.wrapping_mul(u64::from(bits)).wrapping_add(7) >> 3;
-    // SAFETY: the caller has an address and a size for each of two buffers. An unknown size is negative, and so is larger than any.
-    unsafe {
-        sizes.add(1).read().cast_unsigned() >= needed
-            && (sizes.read().cast_unsigned() >= rows.wrapping_add(7) >> 3 || addresses.read().is_null())
-    }
 }
 
 impl ExportedArray {

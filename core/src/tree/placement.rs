@@ -42,6 +42,13 @@ pub struct PlacementParts {
     pub has_event: bool,
 }
 
+impl PlacementParts {
+    /// CPU memory that is ready.
+    ///
+    /// cbindgen:ignore
+    pub const HOST: PlacementParts = PlacementParts { device: Device::CPU, has_event: false };
+}
+
 impl Default for Placement {
     fn default() -> Self {
         Self::on(Device::CPU)

@@ -1,7 +1,6 @@
 //! The one release path: how a node of an exported block is released, in its place or moved out of it.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::export::ExportNode;
 use super::schema::SchemaNode;
@@ -45,11 +44,11 @@ pub(super) trait BlockNode<S: CStruct>: Sized {
     /// # Safety
     /// `node` lies in a live block.
     unsafe fn end(node: *mut Self) -> *mut Self;
-    /// Lets go of what the node itself holds.
+    /// Lets go of what the nodes from `from` up to `end` hold themselves.
     ///
     /// # Safety
-    /// `node` lies in a live block and was not let go before.
-    unsafe fn let_go(node: *mut Self);
+    /// There is at least one, and they lie in a live block and were not let go before.
+    unsafe fn let_go(from: *mut Self, end: *mut Self);
 }
 
 /// Releases `structure` and its descendants that are still in their places, and returns how many nodes that were.
@@ -65,24 +64,30 @@ pub(super) unsafe fn release_in_place<S: CStruct, N: BlockNode<S>>(structure: *m
         let node: *mut N = (*structure).private_data().cast();
         let end = N::end(node);
         *(*structure).release() = None;
-        N::let_go(node);
         let mut released: usize = 1;
-        let mut next = node.add(1);
+        // What was found in its place is let go a run at a time.
+        let (mut from, mut next) = (node, node.add(1));
         while next < end {
             let child = N::structure(next);
             let release = *(*child).release();
             let own = release.is_some_and(|f| f as usize == N::RELEASE as usize);
             if own && (*child).private_data() == next.cast() {
                 *(*child).release() = None;
-                N::let_go(next);
                 released = released.wrapping_add(1);
                 next = next.add(1);
                 continue;
+            }
+            if from < next {
+                N::let_go(from, next);
             }
             if let Some(release) = release {
                 call(child, release, own);
             }
             next = N::end(next);
+            from = next;
+        }
+        if from < next {
+            N::let_go(from, next);
         }
         released
     }
@@ -125,9 +130,4 @@ pub unsafe fn release_schema_struct(schema: *mut ArrowSchema) {
             call(schema, release, release as usize == SchemaNode::RELEASE as *const () as usize);
         }
     }
-}
-
-/// Takes `n` off `count` and says whether nothing is left. Whoever takes the last part need not subtract.
-pub(super) fn take_off(count: &AtomicUsize, n: usize) -> bool {
-    count.load(Ordering::Acquire) == n || count.fetch_sub(n, Ordering::AcqRel) == n
 }

@@ -6,10 +6,11 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicUsize;
 use std::alloc::Layout;
 
-use super::release::{BlockNode, release_in_place, take_off};
+use super::release::{BlockNode, release_in_place};
 use crate::abi::ArrowSchema;
 use crate::error::{Report, Result};
-use crate::memory::{Plan, counts};
+use crate::memory::Plan;
+use crate::memory::counts::{self, take_off};
 use crate::types::Type;
 
 #[repr(C)]
@@ -34,7 +35,7 @@ impl BlockNode<ArrowSchema> for SchemaNode {
         // SAFETY: as the caller promises.
         unsafe { (*node).end }
     }
-    unsafe fn let_go(_: *mut Self) {}
+    unsafe fn let_go(_: *mut Self, _: *mut Self) {}
 }
 
 /// A live `ArrowSchema` of ours, released when it is dropped.

@@ -1,7 +1,7 @@
 //! Filling the block that an exported tree is.
 
 use core::ffi::c_void;
-use core::mem::ManuallyDrop;
+use core::mem::{ManuallyDrop, offset_of};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicUsize;
 
@@ -10,7 +10,7 @@ use super::release::BlockNode;
 use super::{Array, Facts};
 use crate::abi::{ArrowArray, ArrowDeviceArray, Device};
 use crate::error::{Report, Result};
-use crate::memory::{Counted, Event, EventCell, Kind, OwnedBuffer, Owner, Plan, counts, mark};
+use crate::memory::{Counted, Event, EventCell, Held, Kind, OwnedBuffer, Owner, Plan, counts, mark};
 use crate::types::{NONE, TypeNode};
 
 /// How much a block has to hold.
@@ -46,6 +46,13 @@ pub struct Links {
     pub event: EventCell,
 }
 
+impl Links {
+    /// Nothing.
+    ///
+    /// cbindgen:ignore
+    pub const NONE: Links = Links { keep: None, owner: Owner::NONE, event: EventCell::NONE };
+}
+
 /// Fills a block. Dropped early, it frees the memory and lets nothing go.
 ///
 /// The block's header says from the start where its parts lie; what it keeps alive comes last.
@@ -59,16 +66,14 @@ pub struct Writer {
     n_built: usize,
 }
 
-/// Where the next node goes. A run of leaves takes it out of the writer, so that it stays in registers.
+/// Where the next node goes.
 #[derive(Debug, Clone, Copy)]
-pub struct Cursor {
+struct Cursor {
     block: *mut Block,
     node: *mut ExportNode,
     pointers: *mut *const c_void,
-    /// The number of buffers of all nodes before.
-    first: usize,
-    /// The number of buffers of all nodes.
-    n_pointers: usize,
+    /// Behind the last pointer.
+    end: *mut *const c_void,
 }
 
 impl Writer {
@@ -81,7 +86,7 @@ impl Writer {
         let entries = plan.array::<Entry>(if shape.has_entries { n_pointers } else { 0 });
         let links = plan.array::<*mut ArrowArray>(shape.n_nodes.saturating_sub(1));
         let pointers = plan.array::<*const c_void>(n_pointers);
-        let sizes = plan.array::<i64>(if shape.has_sizes { n_pointers } else { 0 });
+        let sizes = plan.array::<i64>(if shape.has_sizes && !shape.has_entries { n_pointers } else { 0 });
         let built = if shape.n_built == 0 { 0 } else { plan.array::<Line>(shape.n_built.div_ceil(LINE)) };
         let (memory, layout) = plan.allocate(report)?;
         let block: *mut Block = memory.as_ptr().cast();
@@ -95,14 +100,20 @@ impl Writer {
             (&raw mut (*block).nodes).write(at(nodes).cast());
             (&raw mut (*block).pointers).write(at(pointers).cast());
             (&raw mut (*block).entries).write(if shape.has_entries { at(entries) } else { none }.cast());
-            (&raw mut (*block).sizes).write(if shape.has_sizes { at(sizes) } else { none }.cast());
+            let (sizes, size_step) = if shape.has_entries {
+                (at(entries.wrapping_add(offset_of!(Entry, held.size_bytes))), size_of::<Entry>())
+            } else {
+                (if shape.has_sizes { at(sizes) } else { none }, size_of::<i64>())
+            };
+            (&raw mut (*block).sizes).write(sizes.cast());
+            (&raw mut (*block).size_step).write(size_step);
             (&raw mut (*block).built).write(built.cast_const()..built.cast_const());
             (&raw mut (*block).memory).write(AtomicUsize::new(1));
             (&raw mut (*block).live).write(AtomicUsize::new(shape.n_nodes));
             (&raw mut (*block).users).write(AtomicUsize::new(1));
             (&raw mut (*block).layout).write(layout);
-            let next =
-                Cursor { block, node: at(nodes).cast(), pointers: at(pointers).cast(), first: 0, n_pointers };
+            let pointers: *mut *const c_void = at(pointers).cast();
+            let next = Cursor { block, node: at(nodes).cast(), pointers, end: pointers.add(n_pointers) };
             let next_link = at(links).cast();
             Ok(Self { block: memory.cast(), next, next_link, built, n_built: shape.n_built })
         }
@@ -129,16 +140,25 @@ impl Writer {
         }
     }
 
-    /// Where the next node goes.
-    #[inline]
-    pub fn cursor(&self) -> Cursor {
-        self.next
-    }
-
-    /// Goes on where a run of leaves ended.
-    #[inline]
-    pub fn set_cursor(&mut self, next: Cursor) {
+    /// Adds nodes as long as there are some and room for them, and says how many.
+    #[inline(always)]
+    pub fn push_leaves(&mut self, leaves: impl Iterator<Item = Option<Leaf>>) -> usize {
+        let room = self.next.room_for(usize::MAX).wrapping_shr(1);
+        let (mut next, from, mut n) = (self.next, self.next.pointers, 0usize);
+        for (leaf, k) in leaves.zip(0..room) {
+            let Some(leaf) = leaf else { break };
+            // SAFETY: the shape counted the nodes of this very tree, there are pointers for so many leaves, and the block is not
+            // shared yet.
+            unsafe {
+                next.pointers = from.add(k.wrapping_mul(2));
+                next.push_leaf(&leaf);
+            }
+            n = k.wrapping_add(1);
+        }
+        // SAFETY: as above.
+        next.pointers = unsafe { from.add(n.wrapping_mul(2)) };
         self.next = next;
+        n
     }
 
     /// Writes the list of the next node's buffer addresses. Returns it, and how many of them are NULL.
@@ -168,6 +188,17 @@ impl Writer {
         }
     }
 
+    /// Writes the list of the next node, which has one buffer, and says whether there was room for it.
+    #[inline(always)]
+    pub fn push_address(&mut self, address: *const c_void) -> bool {
+        if self.next.room_for(1) < 1 {
+            return false;
+        }
+        // SAFETY: there is room for a pointer.
+        unsafe { self.next.pointers.write(address) };
+        true
+    }
+
     /// The list that [`Writer::push_addresses`] wrote last, as it is now.
     pub fn addresses_again(&mut self, n_buffers: usize) -> &mut [*const c_void] {
         // SAFETY: the list was written when it was pushed.
@@ -175,10 +206,10 @@ impl Writer {
     }
 
     /// Adds the next node, number `i` of `nodes`, whose addresses were pushed just now.
-    #[inline]
+    #[inline(always)]
     pub fn push_node(&mut self, nodes: &[TypeNode], i: usize, facts: &Facts) {
         let Some([node, below @ ..]) = nodes.get(i..) else { return };
-        let n_buffers = usize::try_from(facts.n_buffers).unwrap_or(0);
+        let n_buffers = self.next.room_for(usize::try_from(facts.n_buffers).unwrap_or(0));
         let this = self.next.node;
         // SAFETY: the shape counted nodes, links and pointers of this very tree, and the block is not shared yet.
         unsafe {
@@ -219,25 +250,22 @@ impl Writer {
     #[inline]
     pub fn take_buffers(&mut self, buffers: &mut [OwnedBuffer], shown: Event) {
         let block = self.block.as_ptr();
-        let Some(buffers) = buffers.get_mut(..self.next.n_pointers) else { return };
         // SAFETY: the header was written, and the shape made room for an entry and a size a pointer where there are any.
         unsafe {
-            if !(*block).sizes.is_null() {
+            let n_pointers = self.next.end.cast_const().offset_from_unsigned((*block).pointers);
+            let Some(buffers) = buffers.get_mut(..n_pointers) else { return };
+            if !(*block).entries.is_null() {
+                let mut entry = (*block).entries;
+                for buffer in buffers {
+                    (&raw mut (*entry).counted).write(Counted { ops: &ENTRY_OPS });
+                    (&raw mut (*entry).block).write(block);
+                    Held::take_over(buffer, &raw mut (*entry).held, shown);
+                    entry = entry.add(1);
+                }
+            } else if !(*block).sizes.is_null() {
                 let mut to = (*block).sizes.cast_mut();
                 for buffer in &*buffers {
                     to.write(buffer.size_bytes());
-                    to = to.add(1);
-                }
-            }
-            if !(*block).entries.is_null() {
-                let mut to = (*block).entries;
-                for buffer in buffers {
-                    to.write(Entry {
-                        counted: Counted { ops: &ENTRY_OPS },
-                        block,
-                        count: AtomicUsize::new(1),
-                        owner: ManuallyDrop::new(buffer.take_owner().peeled(shown)),
-                    });
                     to = to.add(1);
                 }
             }
@@ -272,7 +300,7 @@ impl Writer {
 /// A node with two buffers and nothing below it.
 #[derive(Debug, Clone, Copy)]
 pub struct Leaf {
-    /// Its numbers.
+    /// Its numbers; that of its buffers may be another one where it is not known yet that the node is one of these.
     pub facts: Facts,
     /// The address of its bitmap.
     pub validity: *const c_void,
@@ -292,31 +320,27 @@ impl Cursor {
     /// `n_buffers`, or what there is still room for.
     #[inline]
     fn room_for(&self, n_buffers: usize) -> usize {
-        n_buffers.min(self.n_pointers.wrapping_sub(self.first))
+        // SAFETY: both lie in the block's table of pointers, or right behind it.
+        n_buffers.min(unsafe { self.end.offset_from_unsigned(self.pointers) })
     }
 
-    /// Adds a node with the two buffers that its numbers tell and nothing below it, and says whether there was room for its addresses.
+    /// Adds a node with two buffers and nothing below it.
     #[inline(always)]
-    pub fn push_leaf(&mut self, facts: &Facts, validity: *const c_void, data: *const c_void) -> bool {
-        if self.n_pointers.wrapping_sub(self.first) < 2 {
-            return false;
-        }
-        // SAFETY: the shape counted the nodes and pointers of this very tree, and the block is not shared yet.
+    unsafe fn push_leaf(&mut self, leaf: &Leaf) {
+        // SAFETY: as the caller promises.
         unsafe {
-            self.pointers.write(validity);
-            self.pointers.add(1).write(data);
+            self.pointers.write(leaf.validity);
+            self.pointers.add(1).write(leaf.data);
             let (children, dictionary) = (core::ptr::null_mut(), core::ptr::null_mut());
             let below = Below { children, dictionary, n_children: 0, end: self.node.add(1) };
-            self.push(facts, 2, below);
+            self.push(&Facts { n_buffers: 2, ..leaf.facts }, 2, below);
         }
-        true
     }
 
-    /// Writes the next node, whose addresses are there.
+    /// Writes the next node, whose addresses are there, as many as it says.
     #[inline(always)]
     unsafe fn push(&mut self, facts: &Facts, n_buffers: usize, below: Below) {
         let node = self.node;
-        let counted = self.room_for(n_buffers);
         // SAFETY: as the caller promises.
         unsafe {
             node.write(ExportNode {
@@ -334,13 +358,12 @@ impl Cursor {
                 },
                 block: self.block,
                 end: below.end,
-                first: self.first,
+                list: self.pointers,
                 n_buffers,
             });
             self.node = node.add(1);
-            self.pointers = self.pointers.add(counted);
+            self.pointers = self.pointers.add(n_buffers);
         }
-        self.first = self.first.wrapping_add(counted);
     }
 }
 

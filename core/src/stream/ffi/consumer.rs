@@ -19,7 +19,7 @@ use crate::array::Array;
 use crate::device::check_foreign;
 use crate::error::{ErrorRecord, Report, Result, Rule, Status, capture};
 use crate::memory::{Own, Space, scope};
-use crate::tree::{ExportedArray, release_schema_struct};
+use crate::tree::release_schema_struct;
 use crate::types::Type;
 
 /// A reference to what handler and stream share, which goes with the last one.
@@ -277,15 +277,16 @@ impl Receiving {
 
 impl Source for Receiving {
     fn next(&mut self, report: &mut Report<'_>) -> Result<Option<Array>> {
-        let Some(filled) = self.ask(report)? else { return Ok(None) };
+        let Some(mut filled) = self.ask(report)? else { return Ok(None) };
         // SAFETY: the producer vouches for what it filled in.
-        unsafe { self.incoming(report)?.array(filled, report) }
+        unsafe { self.incoming(report)?.array(&mut filled, report) }
     }
 
-    fn next_exported(&mut self, report: &mut Report<'_>) -> Result<Option<ExportedArray>> {
-        let Some(filled) = self.ask(report)? else { return Ok(None) };
+    fn next_exported(&mut self, out: &mut Filled<ArrowDeviceArray>, report: &mut Report<'_>) -> Result<bool> {
+        let Some(mut filled) = self.ask(report)? else { return Ok(false) };
+        *out = Filled(filled.take());
         // SAFETY: as above.
-        unsafe { self.incoming(report)?.exported(filled, report) }
+        unsafe { self.incoming(report)?.settle(out, report) }
     }
 
     fn canceller(&self) -> Option<Canceller> {

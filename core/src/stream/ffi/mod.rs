@@ -1,10 +1,12 @@
 //! What calls the callbacks of somebody else's stream, and the callbacks of ours.
 
 mod consumer;
+mod filled;
 mod producer;
 
 pub(super) use consumer::Link;
 pub use consumer::stream_from_async;
+pub use filled::Filled;
 pub use producer::stream_to_async;
 
 use core::ffi::{c_char, c_int, c_void};
@@ -23,9 +25,7 @@ use crate::array::Array;
 use crate::device::{Sync, device_name};
 use crate::error::{ErrorRecord, Failed, Findings, Lossy, Report, Result, Rule, Status};
 use crate::memory::{Kind, Own, mark, scope};
-use crate::tree::{
-    ExportedArray, Import, PassOn, export_schema, import, release_array_struct, release_schema_struct,
-};
+use crate::tree::{Import, PassOn, export_schema, import, release_schema_struct};
 use crate::types::Type;
 use crate::validate::{device_stream, host_stream};
 
@@ -55,24 +55,6 @@ impl Stream {
     }
 }
 
-/// What a callback filled in; whatever nobody takes is released.
-struct Filled<A: RawArray>(A);
-
-impl<A: RawArray> Filled<A> {
-    /// A released struct to be filled in.
-    fn nothing() -> Self {
-        // SAFETY: zeroes are a released struct.
-        Self(unsafe { core::mem::zeroed() })
-    }
-}
-
-impl<A: RawArray> Drop for Filled<A> {
-    fn drop(&mut self) {
-        // SAFETY: the struct is what its producer made of a released one.
-        unsafe { release_array_struct(self.0.array()) };
-    }
-}
-
 /// What comes in is checked: the device of each array, and its structure by the stream's type.
 struct Incoming {
     ty: Type,
@@ -92,7 +74,7 @@ impl Incoming {
     /// The array of a struct that a callback filled in; `None` when it is released, which is the end.
     unsafe fn array<A: RawArray>(
         &self,
-        mut filled: Filled<A>,
+        filled: &mut Filled<A>,
         report: &mut Report<'_>,
     ) -> Result<Option<Array>> {
         // Nothing but the release is read before it is known to be one.
@@ -110,28 +92,36 @@ impl Incoming {
         unsafe { import(from, &self.ty, report) }.map(Some)
     }
 
-    /// The same as a struct for somebody else: an export of ours goes on as it is.
-    unsafe fn exported<A: RawArray>(
+    /// Makes what a callback filled in a struct for somebody else: an export of ours stays as it is. False at the end.
+    #[inline(always)]
+    unsafe fn settle(
         &mut self,
-        mut filled: Filled<A>,
+        filled: &mut Filled<ArrowDeviceArray>,
         report: &mut Report<'_>,
-    ) -> Result<Option<ExportedArray>> {
-        if filled.0.array().release.is_some()
-            && let WholeArray::Device(device) = filled.0.whole()
-            && device.device_type == self.device_type
+    ) -> Result<bool> {
+        if filled.0.array.release.is_some()
+            && filled.0.device_type == self.device_type
             // SAFETY: the producer vouches for its struct.
-            && unsafe { self.pass_on.is_strict(device, &self.ty, report) }?
+            && unsafe { self.pass_on.is_strict(&filled.0, &self.ty, report) }?
         {
-            // SAFETY: the struct is moved out bit by bit, and what is left is a released one.
-            let moved = unsafe { core::ptr::read(device) };
-            device.array.release = None;
-            // SAFETY: this is a live array of ours.
-            return Ok(Some(unsafe { ExportedArray::from_raw(moved) }));
+            return Ok(true);
         }
         // SAFETY: as above.
         let array = unsafe { self.array(filled, report) }?;
-        array.map(|array| array.export(report)).transpose()
+        put_exported(array, filled, report)
     }
+}
+
+/// Keeps an array as a struct for somebody else. False when there is none.
+#[inline(never)]
+fn put_exported(
+    array: Option<Array>,
+    out: &mut Filled<ArrowDeviceArray>,
+    report: &mut Report<'_>,
+) -> Result<bool> {
+    let Some(array) = array else { return Ok(false) };
+    out.put(array.export(report)?);
+    Ok(true)
 }
 
 #[cold]
@@ -185,12 +175,12 @@ struct Foreign<S: RawStream> {
 unsafe impl<S: RawStream> Send for Foreign<S> {}
 
 impl<S: RawStream> Foreign<S> {
-    fn ask(&mut self, report: &mut Report<'_>) -> Result<Filled<S::Out>> {
-        let mut filled = Filled::nothing();
+    #[inline(always)]
+    fn ask(&mut self, filled: &mut Filled<S::Out>, report: &mut Report<'_>) -> Result<()> {
         // SAFETY: the struct is live until this is dropped.
         let code = unsafe { self.raw.array(&mut filled.0) };
         if code == 0 {
-            return Ok(filled);
+            return Ok(());
         }
         // SAFETY: as above, and the last call failed.
         Err(callback_failed("get_next", code, unsafe { self.raw.text() }, report))
@@ -199,15 +189,25 @@ impl<S: RawStream> Foreign<S> {
 
 impl<S: RawStream> Source for Foreign<S> {
     fn next(&mut self, report: &mut Report<'_>) -> Result<Option<Array>> {
-        let filled = self.ask(report)?;
+        let mut filled = Filled::nothing();
+        self.ask(&mut filled, report)?;
         // SAFETY: the producer vouches for what it filled in.
-        unsafe { self.incoming.array(filled, report) }
+        unsafe { self.incoming.array(&mut filled, report) }
     }
 
-    fn next_exported(&mut self, report: &mut Report<'_>) -> Result<Option<ExportedArray>> {
-        let filled = self.ask(report)?;
+    fn next_exported(&mut self, out: &mut Filled<ArrowDeviceArray>, report: &mut Report<'_>) -> Result<bool> {
+        let mut filled = Filled::nothing();
+        self.ask(&mut filled, report)?;
+        if let WholeArray::Device(device) = filled.0.whole() {
+            // SAFETY: the struct is moved bit by bit, and what is left is a released one.
+            *out = Filled(unsafe { core::ptr::read(device) });
+            device.array.release = None;
+            // SAFETY: as above.
+            return unsafe { self.incoming.settle(out, report) };
+        }
         // SAFETY: as above.
-        unsafe { self.incoming.exported(filled, report) }
+        let array = unsafe { self.incoming.array(&mut filled, report) }?;
+        put_exported(array, out, report)
     }
 }
 
@@ -311,14 +311,14 @@ impl Called {
         callback_failed(name, code, said, report)
     }
 
-    fn filled(&self, report: &mut Report<'_>) -> Result<Filled<ArrowDeviceArray>> {
-        let mut filled = Filled::nothing();
+    #[inline(always)]
+    fn fill(&self, filled: &mut Filled<ArrowDeviceArray>, report: &mut Report<'_>) -> Result<()> {
         // SAFETY: as above.
         let code = self
             .callbacks
             .get_next
             .map_or(libc::EINVAL, |get_next| unsafe { get_next(self.callbacks.ctx, &mut filled.0) });
-        if code == 0 { Ok(filled) } else { Err(self.failed("get_next", code, report)) }
+        if code == 0 { Ok(()) } else { Err(self.failed("get_next", code, report)) }
     }
 
     fn handle(
@@ -357,18 +357,19 @@ impl Source for Called {
         if let Some(get_next) = self.callbacks.get_next_array {
             return self.handle(get_next, report);
         }
-        let filled = self.filled(report)?;
+        let mut filled = Filled::nothing();
+        self.fill(&mut filled, report)?;
         // SAFETY: whoever gave the callbacks vouches for what they fill in.
-        unsafe { self.incoming.array(filled, report) }
+        unsafe { self.incoming.array(&mut filled, report) }
     }
 
-    fn next_exported(&mut self, report: &mut Report<'_>) -> Result<Option<ExportedArray>> {
+    fn next_exported(&mut self, out: &mut Filled<ArrowDeviceArray>, report: &mut Report<'_>) -> Result<bool> {
         if self.callbacks.get_next_array.is_some() {
-            return self.next(report)?.map(|array| array.export(report)).transpose();
+            return put_exported(self.next(report)?, out, report);
         }
-        let filled = self.filled(report)?;
+        self.fill(out, report)?;
         // SAFETY: as above.
-        unsafe { self.incoming.exported(filled, report) }
+        unsafe { self.incoming.settle(out, report) }
     }
 }
 
@@ -490,10 +491,11 @@ unsafe extern "C" fn get_next<S: RawStream>(raw: *mut S, out: *mut S::Out) -> c_
             stream_of(raw)
         };
         let Some(stream) = stream else { return libc::EINVAL };
-        match stream.give(S::IS_HOST) {
+        let mut given = Filled::nothing();
+        match stream.give(S::IS_HOST, &mut given) {
             // SAFETY: as above; what is there was released.
-            Ok(Some(array)) => unsafe { out.write(S::Out::of(array.into_raw())) },
-            Ok(None) => {}
+            Ok(true) => unsafe { out.write(S::Out::of(given.take())) },
+            Ok(false) => {}
             Err(code) => return code,
         }
         0

@@ -41,7 +41,7 @@ pub fn concat(ty: &Type, arrays: &[Array], sync: &Sync, report: &mut Report<'_>)
     joined.facts.resize(ty.n_nodes(), Facts::EMPTY);
     joined.node(0, &pieces, report)?;
     let mut placement = Placement::default();
-    from_buffers(ty, &joined.facts, &mut joined.buffers, &mut placement, report)?.into_array(ty, report)
+    from_buffers(ty, &joined.facts, &mut joined.buffers, Some(&mut placement), report)?.into_array(ty, report)
 }
 
 /// Rows of one node of one of the arrays.

@@ -230,7 +230,7 @@ impl<'a> Rebuild<'a> {
         self.nodes.clear();
         let mut placement =
             core::mem::replace(&mut self.placement, Placement::on(self.array.tree().device()));
-        from_buffers(&ty, &facts, &mut self.buffers, &mut placement, report)?.into_array(&ty, report)
+        from_buffers(&ty, &facts, &mut self.buffers, Some(&mut placement), report)?.into_array(&ty, report)
     }
 }
 
