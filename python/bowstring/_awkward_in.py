@@ -89,8 +89,8 @@ class _In:
         self.needs_copy(what)
         return data.astype(dtype)
 
-    def option(self, piece: _Piece, bitmap: Any) -> _Piece:
-        """The piece as one that may be null, under a bitmap."""
+    def option(self, piece: _Piece, bitmap: Any, length: int = -1) -> _Piece:
+        """The piece as one that may be null, under a bitmap; contents may be longer than their mask."""
         form = piece.state[0]
         state = (*piece.state[:2], piece.state[2] | NULLABLE, *piece.state[3:])
         if bitmap is None:
@@ -99,8 +99,9 @@ class _In:
             raise Unsupported(f"expected nulls within the union's contents, found a union under an option")
         first = piece.nodes[0]
         if piece.buffers[0] is not None:
-            raise Unsupported("expected one option, found an option of an option: ak.to_packed() or ak.drop_none() has one")
-        return _Piece(state, [first._replace(null_count=-1), *piece.nodes[1:]], [bitmap, *piece.buffers[1:]])
+            raise Unsupported("expected one option, found an option of an option")
+        first = first._replace(null_count=-1, length=first.length if length < 0 else length)
+        return _Piece(state, [first, *piece.nodes[1:]], [bitmap, *piece.buffers[1:]])
 
     def packed(self, valid: Any) -> Any:
         """A bitmap of booleans."""
@@ -142,7 +143,8 @@ class _In:
             return self.piece("tdD", layout, [None, data.view("i8").astype("i4")])
         if count != 1 or unit not in _TIMES:
             raise Unsupported(f"expected seconds or parts of them, found {data.dtype}")
-        return self.piece(f"ts{_TIMES[unit]}:" if stamps else f"tD{_TIMES[unit]}", layout, [None, self.raw(data.view("i8"))])
+        form = f"ts{_TIMES[unit]}:" if stamps else f"tD{_TIMES[unit]}"
+        return self.piece(form, layout, [None, self.raw(data.view("i8"))])
 
     def of_listoffsetarray(self, layout: Any) -> _Piece:
         offsets, content = layout.offsets.data, layout.content
@@ -177,7 +179,7 @@ class _In:
 
     def of_regulararray(self, layout: Any) -> _Piece:
         size, length = layout.size, layout.length
-        content = layout.content[: size * length]
+        content = layout.content
         kind = layout.parameter("__array__")
         if kind == "bytestring":
             return self.piece(f"w:{size}", layout, [None, self.characters(content)])
@@ -191,7 +193,7 @@ class _In:
     def of_recordarray(self, layout: Any) -> _Piece:
         length = layout.length
         below = tuple(
-            self.convert(content[:length]).named(name) for name, content in zip(layout.fields, layout.contents)
+            self.convert(content).named(name) for name, content in zip(layout.fields, layout.contents)
         )
         return self.piece("+s", layout, [None], below, {"tuple": True} if layout.is_tuple else None, length=length)
 
@@ -204,13 +206,12 @@ class _In:
         if not layout.valid_when or not layout.lsb_order:
             self.needs_copy("a bitmap that is not Arrow's")
             mask = self.packed(layout.mask_as_bool(valid_when=True))
-        return self.option(self.convert(layout.content[:length]), self.raw(mask))
+        return self.option(self.convert(layout.content), self.raw(mask), length)
 
     def of_bytemaskedarray(self, layout: Any) -> _Piece:
         self.needs_copy("a mask of bytes")
-        return self.option(
-            self.convert(layout.content[: layout.length]), self.packed(layout.mask_as_bool(valid_when=True))
-        )
+        valid = layout.mask_as_bool(valid_when=True)
+        return self.option(self.convert(layout.content), self.packed(valid), layout.length)
 
     def of_indexedoptionarray(self, layout: Any) -> _Piece:
         if isinstance(layout.content, self.ak.contents.EmptyArray):
@@ -260,18 +261,22 @@ class _In:
 def from_awkward(array: Any, *, copy: Optional[bool] = None) -> "Array":
     """An array on the memory of an Awkward Array, in CPU memory or, by CuPy, on a GPU.
 
-    Each buffer keeps the numpy or CuPy array alive that it came from, and nothing else. Records become structs, tuples structs with
-    the fields ``"0"``, ``"1"``, ...; categorical data dictionaries; lists with starts and stops list views; other parameters go into
-    the metadata, from which `Array.to_awkward` takes them back.
+    Each buffer keeps the numpy or CuPy array alive that it came from, and nothing else. Records become structs, tuples
+    structs with the fields ``"0"``, ``"1"``, ...; categorical data dictionaries; lists with starts and stops list
+    views; other parameters go into the metadata, from which `Array.to_awkward` takes them back.
+
+    What is on a GPU comes by CuPy's array interface. No GPU has proved this yet.
+
+    What is on a GPU comes by CuPy's array interface. No GPU has proved this yet.
 
     Parameters
     ----------
     array : ak.Array or a layout of ``ak.contents``
         The data.
     copy : bool, optional
-        None copies what Arrow has no equal layout for: booleans, days, masks other than Arrow's bitmaps, nulls and values by an
-        index, ends of lists with starts and stops, indices of unions that are not 32 bits wide or in no order, and strided values.
-        False refuses to. True gives memory of its own.
+        None copies what Arrow has no equal layout for: booleans, days, masks other than Arrow's bitmaps, nulls and
+        values by an index, ends of lists with starts and stops, indices of unions that are not 32 bits wide or in no
+        order, and strided values. False refuses to. True gives memory of its own.
 
     Raises
     ------

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 PARAMETERS = b"awkward"  # metadata: what Awkward Array knows of a node and Arrow does not
 NUMBERS = {
-    "c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8", "e": "f2", "f": "f4", "g": "f8",
+    "c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8",
+    "e": "f2", "f": "f4", "g": "f8",
 }
 _VIEWS = ("vu", "vz")
 # What an index of Awkward Array may be, and what others become.
@@ -28,7 +29,7 @@ _INDEX = {"c": "i4", "C": "i4", "s": "i4", "S": "i4", "i": None, "I": None, "l":
 def need_awkward(what: str) -> Any:
     """The awkward module."""
     try:
-        import awkward  # type: ignore[import-untyped]
+        import awkward
     except ImportError:
         raise ImportError(f"expected Awkward Array for {what}(), found no such package: pip install awkward") from None
     return awkward
@@ -82,7 +83,8 @@ class _Out:
     def needs_copy(self, what: str, kind: Type) -> None:
         """Refuses a copy that nobody wants."""
         if self.copy is False:
-            raise CopyNeeded(f"expected no copy, found {what} of {kind.name or 'the array'} ({kind}): copy=None allows it")
+            where = kind.name or "the array"
+            raise CopyNeeded(f"expected no copy, found {what} of {where} ({kind}): copy=None allows it")
 
     def view(self, index: int, role: str) -> "tuple[int, Optional[BufferView]]":
         """The buffer of a node with a role."""
@@ -196,6 +198,9 @@ class _Out:
             return ak.contents.RegularArray(items, int(form[3:]), zeros_length=length, parameters=parameters)
         if form == "+s":
             names = None if self.told(kind).get("tuple") else kind.fields
+            if names is not None and len(set(names)) != len(names):
+                where = kind.name or "the array"
+                raise Unsupported(f"expected fields with names of their own, found {kind} in {where}")
             return ak.contents.RecordArray(self.children(index, kind), names, length=length, parameters=parameters)
         if form.startswith(("+ud:", "+us:")):
             return self.union(index, kind, parameters)
@@ -211,7 +216,7 @@ class _Out:
         return (self.ak.index.Index64 if wide else self.ak.index.Index32)(raw)
 
     def times(self, index: int, kind: Type) -> Any:
-        """Dates, times, timestamps and durations as numpy has them; times of day are on the first of 1970, as ak.from_arrow has it."""
+        """Dates, times and durations as numpy has them; times of day are instants, as ak.from_arrow has them."""
         form = kind.format
         if form in ("tdD", "tts", "ttm"):
             self.needs_copy("values of 32 bits", kind)
@@ -240,9 +245,13 @@ class _Out:
             where = ak.index.Index32(self.window(index, "offsets", "i4"))
         else:
             where = ak.index.Index64(self.np.arange(len(tags), dtype="i8"))
-        return ak.contents.UnionArray.simplified(
-            ak.index.Index8(tags), where, self.children(index, kind), parameters=parameters
-        )
+        contents = self.children(index, kind)
+        # Awkward Array joins contents of one kind, for which it writes tags and index anew; others stay as they are.
+        joined = ak.forms.UnionForm.simplified("i8", "i64", [content.form for content in contents])
+        if joined.is_union and len(joined.contents) == len(contents) and len({one.is_option for one in contents}) == 1:
+            return ak.contents.UnionArray(ak.index.Index8(tags), where, contents, parameters=parameters)
+        self.needs_copy("a union that Awkward Array has simpler", kind)
+        return ak.contents.UnionArray.simplified(ak.index.Index8(tags), where, contents, parameters=parameters)
 
     def categorical(self, index: int, kind: Type) -> Any:
         """A dictionary and the indices into it; -1 where there is none."""
@@ -262,7 +271,10 @@ class _Out:
             self.needs_copy("indices with nulls", kind)
             valid = np.unpackbits(mask, bitorder="little")[: node.length].view("?")
             where = np.where(valid, where, where.dtype.type(-1))
-        parameters = {**(self.told(kind).get("parameters") or {}), "__array__": "categorical"}
+        parameters = self.told(kind).get("parameters") or {}
+        # Nulls among the categories would be several categories of one value.
+        if not values.is_option:
+            parameters = {**parameters, "__array__": "categorical"}
         make = ak.contents.IndexedOptionArray if optional else ak.contents.IndexedArray
         return make.simplified(ak.index.Index(where), values, parameters=parameters)
 

@@ -27,8 +27,9 @@ class Finding(NamedTuple):
     Attributes
     ----------
     severity : str
-        ``"error"`` for what breaks a rule or what the profile's consumer would refuse, crash on or misread; ``"warning"`` for
-        what is legal but not recommended, or makes the consumer copy; ``"note"`` for what is worth knowing.
+        ``"error"`` for what breaks a rule or what the profile's consumer would refuse, crash on or misread;
+        ``"warning"`` for what is legal but not recommended, or makes the consumer copy; ``"note"`` for what is worth
+        knowing.
     rule : str
         The rule's short name, such as ``"B2"``.
     text : str
@@ -112,8 +113,8 @@ class ArrayChecks:
         Parameters
         ----------
         profile : str, default "spec"
-            Whose reading counts: ``"spec"`` the specification's, ``"cudf_device"``, ``"cudf_host"`` or ``"cudf_owning"``
-            that of libcudf's three ways in.
+            Whose reading counts: ``"spec"`` the specification's, ``"cudf_device"``, ``"cudf_host"`` or
+            ``"cudf_owning"`` that of libcudf's three ways in.
         device : Device, str or (int, int), optional
             Where the profile's consumer would find the array, as if it were there already; by default where it is.
         level : str, default "full"

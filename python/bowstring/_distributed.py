@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import pickle
 import sys
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from ._pickle import array_of, parts_of
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from ._array import Array
 
 _MODULE = "distributed.protocol.serialize"
@@ -46,13 +45,15 @@ def register() -> None:
     module.dask_deserialize.register(Array)(from_frames)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Waits for distributed to be imported; finds nothing itself, and is gone afterwards."""
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Optional[ModuleSpec]:
+    def find_spec(self, name: str, path: Any, target: Any = None) -> "Optional[ModuleSpec]":
         """The module's own specification, whose loader tells us once the module is there."""
         if name != _MODULE:
             return None
+        from importlib.util import find_spec
+
         sys.meta_path.remove(self)
         spec = find_spec(name)
         if spec is not None and spec.loader is not None:

@@ -36,7 +36,7 @@ def _on_gpu(value: Any, interface: "dict[str, Any]", device: DeviceLike) -> "tup
 
 
 def buffer_of(value: Any, device: Optional[DeviceLike] = None) -> "tuple[Buffer, Optional[int]]":
-    """A buffer of memory that a Python object has, which the buffer keeps alive, and the queue its work may still be on.
+    """A buffer of memory that a Python object has, which the buffer keeps alive, and the queue that its work may be on.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ def _warn_once() -> None:
         return
     _warned = True
     warnings.warn(
-        "torch has no read-only tensors: writing into this one changes the memory of everybody who shares the array; copy=True "
-        "gives memory of its own",
+        "torch has no read-only tensors: writing into this one changes the memory of everybody who shares the array; "
+        "copy=True gives memory of its own",
         UserWarning,
         # to_torch, its caller here, this.
         stacklevel=4,
@@ -65,7 +65,9 @@ def _validity(array: "Array", module: Any, values: Any) -> Any:
             continue
         shape = [len(array), *(_size(outer) for outer in levels[:depth])]
         here = module.from_dlpack(TensorSource(functools.partial(_bitmap, level), level.device)).reshape(tuple(shape))
-        found = here if found is None else found.reshape(tuple(found.shape) + (1,) * (len(shape) - len(found.shape))) & here
+        if found is not None:
+            here = found.reshape(tuple(found.shape) + (1,) * (len(shape) - len(found.shape))) & here
+        found = here
     if found is None:
         return None
     told = tensor_shape(array.type)
@@ -104,7 +106,8 @@ def _converted(
     if any(counts) and nulls == "raise":
         within = f" and {sum(counts[1:])} within rows" if any(counts[1:]) else ""
         raise NotConforming(
-            f"expected no nulls, found {counts[0]}{within}: nulls='split' gives them apart, and nulls='fill' replaces them",
+            f"expected no nulls, found {counts[0]}{within}: nulls='split' gives them apart, and nulls='fill' replaces "
+            "them",
             path="$",
         )
     bits = leaf_of(array.type).format == "b"

@@ -6,7 +6,6 @@ import ctypes
 from ctypes import byref
 from typing import TYPE_CHECKING, Any, Iterator
 
-from ._html import html_of
 from ._library import call, lib
 from ._tree import Limits, Shown, nulls_of, number_of, shortened, size_of, tree_of
 
@@ -52,16 +51,20 @@ def _shown_bytes(array: "Array", index: int) -> int:
     if not view.ptr:
         return 0
     _, bits, lanes = view.element
-    if view.role in ("variadic", "data") and view.bufsize < 0 and view.device.is_cpu:
-        # The bytes of text in CPU memory: as many as the offsets say.
-        offsets = array.buffer_view(index - 1)
-        if offsets.role == "offsets" and offsets.count > 1 and offsets.ptr:
-            number: Any = ctypes.c_int64 if offsets.element[1] == 64 else ctypes.c_int32
-            width = offsets.element[1] // 8
-            at = offsets.ptr + offsets.first * width
-            end = number.from_address(at + (offsets.count - 1) * width).value
-            return int(max(end - number.from_address(at).value, 0))
-        return 0
+    if view.bufsize < 0 and view.device.is_cpu:
+        node = array.node(view.node)
+        if view.role == "variadic":
+            told = array.buffer_view(node.first_buffer + node.n_buffers - 1).ptr
+            at = told + 8 * (index - node.first_buffer - 2)
+            return max(int(ctypes.c_int64.from_address(at).value), 0) if told else 0
+        offsets = array.buffer_view(index - 1) if index > node.first_buffer else view
+        if offsets.role != "offsets" or offsets.count < 2 or not offsets.ptr:
+            return 0
+        number: Any = ctypes.c_int64 if offsets.element[1] == 64 else ctypes.c_int32
+        width = offsets.element[1] // 8
+        at = offsets.ptr + offsets.first * width
+        end = number.from_address(at + (offsets.count - 1) * width).value
+        return int(max(end - number.from_address(at).value, 0))
     if view.role == "data" and lanes == 0:
         return max(view.bufsize, 0) * view.count // max(view.n_elements, 1)
     return int((max(view.count, 0) * bits * lanes + 7) // 8)
@@ -95,6 +98,8 @@ class ArrayLooks:
 
     def _repr_html_(self: "Array") -> str:  # type: ignore[misc]
         """The tree for notebooks: a folded line for each node, its buffers in a table; its own style, no scripts."""
+        from ._html import html_of
+
         return html_of(self)
 
 

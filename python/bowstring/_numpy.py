@@ -118,7 +118,9 @@ def on_host(array: "Array", copy: Optional[bool], what: str) -> "Array":
         here = type(array)._of(handle.value or 0, array._source)
         if shared or copy is not False:
             return here
-    raise InvalidArgument(f"expected memory that the CPU reads, found {device}: copy it by to_device('cpu') before {what}()")
+    raise InvalidArgument(
+        f"expected memory that the CPU reads, found {device}: copy it by to_device('cpu') before {what}()"
+    )
 
 
 def validity_of(array: "Array", np: Any) -> Optional[Any]:
@@ -132,7 +134,7 @@ def validity_of(array: "Array", np: Any) -> Optional[Any]:
 
 
 def nulls_within(array: "Array", np: Any) -> "tuple[int, int, Optional[Any]]":
-    """How many nulls there are at any level of fixed-size lists, the first row with one, and for each value whether it is there."""
+    """How many nulls there are at any level of fixed-size lists, the first row with one, and which values are there."""
     total, first, valid = 0, -1, None
     level, shape = array, [len(array)]
     while True:
@@ -241,8 +243,8 @@ def to_numpy(array: "Array", nulls: str, copy: Optional[bool], fill_value: Any) 
     missing, first, valid = nulls_within(array, np)
     if missing and nulls == "raise":
         raise NotConforming(
-            f"expected no nulls, found {missing}, the first in row {first}: nulls='split' gives them apart, and nulls='fill' "
-            "replaces them",
+            f"expected no nulls, found {missing}, the first in row {first}: nulls='split' gives them apart, and "
+            "nulls='fill' replaces them",
             path="$", row=first,
         )
     if missing and nulls == "fill":
@@ -271,4 +273,4 @@ def _filler(plan: Plan, array: "Array", fill_value: Any, np: Any) -> Any:
         return np.nan
     if plan.kind in ("view", "widen") and isinstance(plan.dtype, str) and plan.dtype[:2] in ("M8", "m8"):
         return np.array("NaT", plan.dtype)
-    raise InvalidArgument(f"expected a fill_value for the nulls, which {leaf_of(array.type)} has no value for, found None")
+    raise InvalidArgument(f"expected a fill_value, as {leaf_of(array.type)} has no value for nulls, found None")

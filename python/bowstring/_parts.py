@@ -39,7 +39,8 @@ class Parts(NamedTuple):
     nodes : list of Node
         The numbers of each node, depth first: a node, its children, then its dictionary.
     buffers : list of Buffer or None
-        The buffers of each node, in the same order; None where there is none. Each lives on its own, and carries the array's event.
+        The buffers of each node, in the same order; None where there is none. Each lives on its own, and carries the
+        array's event.
     device : Device
         Where the buffers are.
     """
@@ -59,7 +60,7 @@ def event_of(buffer: Buffer) -> int:
 
 
 def layout_of(kind: Type) -> "list[tuple[int, int]]":
-    """Node and role of each buffer that an array of the type has; variadic buffers are listed once, before their sizes."""
+    """Node and role of each buffer that an array of the type has; all variadic buffers are one entry."""
     needed = c_size_t()
     call(lib.bowstring_type_layout, kind._handle, None, 0, byref(needed))
     entries = (_c.LayoutEntry * max(needed.value, 1))()
@@ -73,7 +74,7 @@ class ArrayParts:
     __slots__ = ()
 
     def to_buffers(self) -> Parts:
-        """The array as a type, numbers and buffers, each buffer with an owner of its own. Nothing is copied, read or waited for.
+        """The array as a type, numbers and buffers, each with an owner of its own. Nothing is read or waited for.
 
         The numbers are those of the structs: a node's offset applies on top of its parent's, unlike in `Array.nodes`.
 
@@ -107,7 +108,7 @@ class ArrayParts:
 
 
     def resolve_sizes(self, *, stream: Any = "host") -> "Array":
-        """The same array with every buffer's size known: the ends of offsets and the sizes of variadic buffers are read, once.
+        """The same array with every buffer's size known: ends of offsets and sizes of variadic buffers are read, once.
 
         Parameters
         ----------
@@ -138,12 +139,14 @@ def _node(node: Any) -> Node:
 
 
 def _sizes(kind: Type, root: int) -> "list[Node]":
-    """The lengths that follow from the root's: those of structs' and sparse unions' children, and of fixed-size lists'."""
+    """The lengths that follow from the root's: in structs, sparse unions and fixed-size lists."""
     found: "list[Node]" = []
 
     def walk(node: Type, length: Optional[int], path: str) -> None:
         if length is None:
-            raise ValueError(f"expected the length of every node, found only the root's, from which that of {path} does not follow")
+            raise ValueError(
+                f"expected the length of every node, found only the root's, from which that of {path} does not follow"
+            )
         found.append(Node(length))
         form = node.format
         below: Optional[int] = None
@@ -234,21 +237,24 @@ def from_buffers(
     type : Type, str or object with ``__arrow_c_schema__``
         The type of the array.
     nodes : int or sequence
-        The length, where those of all children follow from it: in structs, sparse unions and fixed-size lists. Else one entry for each
-        node of the type, depth first (a node, its children, then its dictionary): a length, or a `Node` or tuple with length, number
-        of nulls (-1: not known), offset, and number of buffers, which only arrays with more than one node of views need.
+        The length, where those of all children follow from it: in structs, sparse unions and fixed-size lists. Else one
+        entry for each node of the type, depth first (a node, its children, then its dictionary): a length, or a `Node`
+        or tuple with length, number of nulls (-1: not known), offset, and number of buffers, which only arrays with
+        more than one node of views need.
     buffers : sequence of Buffer, None or memory
-        The buffers of all nodes, in the same order, each node's as Arrow lists them: validity first, where the type has one. None is
-        a buffer that is not there: no validity, no values, or sizes of variadic buffers that are to be built. Memory is a `Buffer`,
-        what has the buffer protocol (``bytes``, ``memoryview``, a numpy array) or ``__cuda_array_interface__``. Each is kept alive by
-        the array, and by what is taken out of it, as long as its own bytes are in use and no longer.
+        The buffers of all nodes, in the same order, each node's as Arrow lists them: validity first, where the type has
+        one. None is a buffer that is not there: no validity, no values, or sizes of variadic buffers that are to be
+        built. Memory is a `Buffer`, what has the buffer protocol (``bytes``, ``memoryview``, a numpy array) or
+        ``__cuda_array_interface__``. Each is kept alive by the array, and by what is taken out of it, as long as its
+        own bytes are in use and no longer.
     device : Device, str or (int, int), optional
         Where the memory is; by default where the buffers are.
     owner : object, optional
         Kept alive by the whole array.
     event : int or object, optional
-        An event of the device's driver, on which consumers wait before they read: its handle where the driver's events are handles, or
-        an object with ``ptr``, ``cuda_event`` or ``handle``, which is kept alive. By default the one that the buffers carry.
+        An event of the device's driver, on which consumers wait before they read: its handle where the driver's events
+        are handles, or an object with ``ptr``, ``cuda_event`` or ``handle``, which is kept alive. By default the one
+        that the buffers carry.
     stream : queue, optional
         Instead of `event`: the queue behind whose work the memory is ready; an event is recorded on it.
 
@@ -282,7 +288,9 @@ def from_buffers(
     elif not queues:
         placement.event = _events(memory) or None
     elif len(queues) > 1 or _events(memory):
-        raise ValueError("expected one queue that the memory's work is on, found several: give one behind all of them as stream=")
+        raise ValueError(
+            "expected one queue that the memory's work is on, found several: give one behind all of them as stream="
+        )
     else:
         placement.record_on = _c.Sync(_c.SYNC_QUEUE, 0, queues.pop())
     numbers = _numbers(kind, nodes, memory)

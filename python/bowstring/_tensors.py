@@ -58,7 +58,9 @@ class TensorSource:
         copy: Optional[bool] = None,
     ) -> object:
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
-            raise BufferError(f"expected the device {self.__dlpack_device__()}, found {tuple(dl_device)}: use to_device()")
+            raise BufferError(
+                f"expected the device {self.__dlpack_device__()}, found {tuple(dl_device)}: use to_device()"
+            )
         if copy:
             raise BufferError("expected a consumer that shares the memory, found one that wants a copy")
         try:

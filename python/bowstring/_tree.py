@@ -5,7 +5,6 @@ Nothing here waits, calls a driver or reads a buffer: only numbers that are in C
 
 from __future__ import annotations
 
-import json
 from ctypes import byref
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,6 +95,8 @@ def kind_of(form: str) -> str:
     if head in ("+ud", "+us"):
         return f"{'dense' if head == '+ud' else 'sparse'}_union"
     if head[:2] == "ts" and head[2:] in _UNITS:
+        import json
+
         return f"timestamp({_UNITS[head[2:]]}{', ' + json.dumps(shortened(tail)) if tail else ''})"
     return shortened(form)
 

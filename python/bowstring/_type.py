@@ -141,6 +141,7 @@ class Type(TypeLooks):
         return Type._borrowed(handle.value or 0)
 
     def __len__(self) -> int:
+        """The number of children."""
         return self._info().n_children
 
     def __bool__(self) -> bool:

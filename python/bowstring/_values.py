@@ -22,17 +22,18 @@ class ArrayValues:
 
         The result is read-only unless it is a copy; it keeps the values' buffer alive, and no more of the array.
 
-        Numbers come as they are; dates, timestamps, times of day and durations as ``datetime64`` and ``timedelta64`` (time zones
-        are dropped: the values are UTC); fixed-size binary and intervals as void and structured dtypes; fixed-size lists and
-        ``arrow.fixed_shape_tensor`` as further dimensions. Always a copy are bits, which become bytes, values that numpy has in
-        64 bits only (``date32``, ``time32``), and decimals, which become ``decimal.Decimal`` objects.
+        Numbers come as they are; dates, timestamps, times of day and durations as ``datetime64`` and ``timedelta64``
+        (time zones are dropped: the values are UTC); fixed-size binary and intervals as void and structured dtypes;
+        fixed-size lists and ``arrow.fixed_shape_tensor`` as further dimensions. Always a copy are bits, which become
+        bytes, values that numpy has in 64 bits only (``date32``, ``time32``), and decimals, which become
+        ``decimal.Decimal`` objects.
 
         Parameters
         ----------
         nulls : str, default "raise"
-            ``"raise"`` refuses nulls. ``"split"`` returns a pair: the values, with anything in the place of nulls, and a boolean
-            array that is True where a value is there, or None where all are. ``"fill"`` puts `fill_value` in the place of nulls,
-            which is a copy if there are any.
+            ``"raise"`` refuses nulls. ``"split"`` returns a pair: the values, with anything in the place of nulls, and
+            a boolean array that is True where a value is there, or None where all are. ``"fill"`` puts `fill_value` in
+            the place of nulls, which is a copy if there are any.
         copy : bool, optional
             None copies where it must, False refuses to, True always does.
         fill_value : optional
@@ -58,16 +59,16 @@ class ArrayValues:
     ) -> Any:
         """The values as a tensor of PyTorch on the same device, by ``torch.from_dlpack``.
 
-        PyTorch's current queue waits for the array's event. PyTorch has no read-only tensors: what writes into a shared one
-        writes into the array, which is warned about once in a process.
+        PyTorch's current queue waits for the array's event. PyTorch has no read-only tensors: what writes into a shared
+        one writes into the array, which is warned about once in a process.
 
         Parameters
         ----------
         nulls, copy, fill_value
             As `to_numpy` has them. Booleans are always a copy. Nulls inside of fixed-size lists are refused.
         physical : bool, default False
-            Whether values that PyTorch has no type for go out as what they consist of, such as timestamps as 64-bit integers
-            and indices into dictionaries.
+            Whether values that PyTorch has no type for go out as what they consist of, such as timestamps as 64-bit
+            integers and indices into dictionaries.
 
         Raises
         ------
@@ -85,8 +86,8 @@ class ArrayValues:
     ) -> Any:
         """The values as an array of CuPy on the same device, by ``cupy.from_dlpack``.
 
-        CuPy's current stream waits for the array's event. CuPy has no read-only arrays: writing into a shared one changes the
-        array. Memory of the CPU is refused; `to_device` brings it to the GPU.
+        CuPy's current stream waits for the array's event. CuPy has no read-only arrays: writing into a shared one
+        changes the array. Memory of the CPU is refused; `to_device` brings it to the GPU.
 
         Parameters
         ----------
@@ -107,10 +108,14 @@ class ArrayValues:
     def to_awkward(self, *, copy: Optional[bool] = None, highlevel: bool = True) -> Any:
         """The array as an Awkward Array, sharing its buffers.
 
-        Types come out as ``ak.from_arrow`` has them: nullable fields are options, dictionaries categorical, maps lists of
-        records with key and value. What Awkward Array has no equal layout for is a copy of the one buffer: bits of booleans,
-        bitmaps that do not start at a byte, ``date32`` and ``time32``, indices into dictionaries of other sizes or with nulls,
-        string views, and the ends of list views.
+        Types come out as ``ak.from_arrow`` has them: nullable fields are options, dictionaries categorical, maps lists
+        of records with key and value. What Awkward Array has no equal layout for is a copy of the one buffer: bits of
+        booleans, bitmaps that do not start at a byte, ``date32`` and ``time32``, indices into dictionaries of other
+        sizes or with nulls, string views, and the ends of list views; Awkward Array itself joins a union's contents of
+        one kind.
+
+        Memory of CUDA becomes arrays of CuPy, whose current stream waits for the array's event. No GPU has proved this
+        yet.
 
         Parameters
         ----------
@@ -135,8 +140,8 @@ class ArrayValues:
     def is_valid(self) -> "Array":
         """A boolean for each row that says whether it is there, as an array of ``arrow.bool8`` on the same device.
 
-        A copy: bits become bytes. ``array.is_valid().to_numpy()`` is numpy's boolean array. Unions and run-end encoded arrays have
-        no nulls of their own; in a dictionary-encoded array only the index counts.
+        A copy: bits become bytes. ``array.is_valid().to_numpy()`` is numpy's boolean array. Unions and run-end encoded
+        arrays have no nulls of their own; in a dictionary-encoded array only the index counts.
         """
         from . import _tensors
         from ._numpy import EXTENSION
@@ -186,9 +191,9 @@ class ArrayValues:
     def string_buffers(self, copy: Optional[bool] = None) -> "StringBuffers":
         """The offsets and the bytes of strings or binary values, as the buffers have them, on any device.
 
-        Offsets are those of this array's rows and one more, and lead into the whole of the bytes. Validity is not part of it. On a
-        device nothing is read: how many bytes there are is then not known, unless the array was built with it, or by
-        `resolve_sizes`.
+        Offsets are those of this array's rows and one more, and lead into the whole of the bytes. Validity is not part
+        of it. On a device nothing is read: how many bytes there are is then not known, unless the array was built with
+        it, or by `resolve_sizes`.
 
         Parameters
         ----------

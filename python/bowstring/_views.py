@@ -23,7 +23,8 @@ class Validity(NamedTuple):
 class BufferWindow(TypedBuffer):
     """Elements of one type in a buffer, as an array shows them: `count` of them, from `first` on.
 
-    numpy, CuPy, PyTorch and others take it by their protocols, without a copy, as any `Buffer.typed`; each keeps the memory alive.
+    numpy, CuPy, PyTorch and others take it by their protocols, without a copy, as any `Buffer.typed`; each keeps the
+    memory alive.
 
     Attributes
     ----------
@@ -49,7 +50,8 @@ class BufferWindow(TypedBuffer):
         return self.count
 
     def __repr__(self) -> str:
-        return f"bowstring.BufferWindow({self.dtype}, [{self.first}:{self.first + self.count}], device={str(self.device)!r})"
+        shown = f"[{self.first}:{self.first + self.count}]"
+        return f"bowstring.BufferWindow({self.dtype}, {shown}, device={str(self.device)!r})"
 
 
 class StringBuffers(NamedTuple):
@@ -60,7 +62,8 @@ class StringBuffers(NamedTuple):
     offsets : BufferWindow
         One more than there are rows, of 32 or 64 bits.
     data : BufferWindow or Buffer
-        All bytes that offsets may lead to; a `Buffer` of unknown size where only device memory tells how many there are.
+        All bytes that offsets may lead to; a `Buffer` of unknown size where only device memory tells how many there
+        are.
     """
 
     offsets: BufferWindow
@@ -84,7 +87,9 @@ def string_buffers(array: "Array", copy: Optional[bool]) -> StringBuffers:
         raise Unsupported(f"expected strings or bytes, found {array.type}")
     if form in ("vu", "vz"):
         if copy is False:
-            raise CopyNeeded(f"expected no copy, found {array.type}, of which offsets have to be made: copy=None allows it")
+            raise CopyNeeded(
+                f"expected no copy, found {array.type}, of which offsets have to be made: copy=None allows it"
+            )
         array, copy = array.conform(layout="offsets"), None
         form = array.type.format
     if copy:
@@ -94,7 +99,6 @@ def string_buffers(array: "Array", copy: Optional[bool]) -> StringBuffers:
     first = array.node().first_buffer
     element = "int64" if form in ("U", "Z") else "int32"
     offsets, data = array.buffer_view(first + 1), array.buffer_view(first + 2)
-    return StringBuffers(
-        BufferWindow(array.buffer(first + 1), element, offsets.first, offsets.count if offsets.ptr else 0),
-        BufferWindow(array.buffer(first + 2), "uint8", 0, data.n_elements) if data.n_elements >= 0 else array.buffer(first + 2),
-    )
+    ends = BufferWindow(array.buffer(first + 1), element, offsets.first, offsets.count if offsets.ptr else 0)
+    text = array.buffer(first + 2)
+    return StringBuffers(ends, text if data.n_elements < 0 else BufferWindow(text, "uint8", 0, data.n_elements))

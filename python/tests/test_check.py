@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from bowstring import Buffer, Finding, InvalidData, NotConforming, SyncRequired, Unsupported, from_buffers
 
-from values_support import everything, given, taken
+from values_support import each, everything, given, taken
 
 OFFSETS = np.array([0, 2, 1, 4], "i4")
 
@@ -18,7 +18,7 @@ def broken():
     )
 
 
-@pytest.mark.parametrize("name", everything())
+@each("name", everything())
 def test_what_pyarrow_makes_is_fine(name):
     array = taken(everything()[name])
     assert [finding for finding in array.check() if finding.severity == "error"] == []

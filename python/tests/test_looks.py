@@ -180,6 +180,11 @@ def test_bytes_that_are_shown():
             assert array.nbytes == told, name
     text = ours(pa.array(["xx", None, "yyy"]))
     assert text.nbytes == 1 + 16 + 5 and text[2:].nbytes == 1 + 8 + 3
+    views = pa.array(["x" * 20, "short", "y" * 30, None], pa.string_view())
+    sizes = [buffer.size for buffer in views.buffers()[2:]]
+    assert ours(views).nbytes == 1 + 4 * 16 + sum(sizes) + 8 * len(sizes)
+    large = ours(pa.array(["xx", "yyy"], pa.large_string()))
+    assert large.nbytes == 24 + 5 and large[:1].nbytes == 16 + 2
     wide = ours(pa.array([bytes(70_000)] * 3, pa.binary(70_000)))
     assert wide.nbytes == 210_000 and wide[1:].nbytes == 140_000
     assert text.__sizeof__() - object.__sizeof__(text) == text.nbytes

@@ -9,18 +9,22 @@ import pyarrow as pa
 import pytest
 from bowstring import Buffer, Device, InvalidArgument, InvalidData, Node, from_buffers
 
-from values_support import Owner, everything, given, none_alive, references, taken
+from values_support import each, everything, given, none_alive, Owner, references, taken
 
 ARRAYS = everything()
-WINDOWS = {"whole": lambda array: array, "window": lambda array: array.slice(1, len(array) - 2), "none": lambda a: a.slice(2, 0)}
+WINDOWS = {
+    "whole": lambda data: data,
+    "window": lambda data: data.slice(1, len(data) - 2),
+    "none": lambda data: data.slice(2, 0),
+}
 
 
 def places(parts):
     return [None if buffer is None else (buffer.ptr, buffer.bufsize) for buffer in parts.buffers]
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("name", ARRAYS)
+@each("window", WINDOWS)
+@each("name", ARRAYS)
 def test_round_trip(name, window):
     data = WINDOWS[window](ARRAYS[name])
     array = taken(data)
@@ -227,10 +231,9 @@ def test_events_that_are_no_handles():
 
 
 def test_several_events_are_refused():
-    one, two = (
-        from_buffers("int8", 8, [None, Buffer.from_address(4096, 64, None, "rocm:0")], event=handle).to_buffers().buffers[1]
-        for handle in (1, 2)
-    )
+    values = Buffer.from_address(4096, 64, None, "rocm:0")
+    arrays = [from_buffers("int8", 8, [None, values], event=handle) for handle in (1, 2)]
+    one, two = (array.to_buffers().buffers[1] for array in arrays)
     with pytest.raises(ValueError, match="one event for all buffers, found 2"):
         from_buffers("int8", 8, [one, two])
     with pytest.raises(ValueError, match="found both"):
@@ -253,7 +256,8 @@ class CudaArray:
 
     def __init__(self, shape=(8,), strides=None, stream=None, device=(2, 0), typestr="|i1", pointer=4096):
         self.__cuda_array_interface__ = {
-            "shape": shape, "typestr": typestr, "data": (pointer, True), "version": 3, "strides": strides, "stream": stream,
+            "shape": shape, "typestr": typestr, "data": (pointer, True), "version": 3, "strides": strides,
+            "stream": stream,
         }
         if device is not None:
             self.__dlpack_device__ = lambda: device

@@ -62,6 +62,44 @@ def test_every_type_and_window():
     assert done == 40 * len(EVERY_TYPE) >= 2800, done
 
 
+def within(child):
+    """Arrays of which windows show part of a child, through every layout that leads to one."""
+    rows = len(child)
+    four = pa.array([1, 4, 9, rows - 2, rows], pa.int32())
+    yield pa.ListArray.from_arrays(four, child)
+    pairs = pa.FixedSizeListArray.from_arrays(child, 2)
+    yield pa.LargeListArray.from_arrays(pa.array([0, 2, 5, 9, rows // 2]), pairs)
+    structs = pa.StructArray.from_arrays(
+        [pa.array(range(rows)), child], ["n", "c"], mask=pa.array([i % 5 == 2 for i in range(rows)])
+    )
+    yield pa.ListArray.from_arrays(four, structs)
+    starts, sizes = pa.array([9, 0, 30, 2], pa.int32()), pa.array([3, 2, 6, 9], pa.int32())
+    yield pa.ListViewArray.from_arrays(starts, sizes, child)
+    ids = pa.array([i % 2 for i in range(rows)], pa.int8())
+    yield pa.ListArray.from_arrays(four, pa.UnionArray.from_sparse(ids, [child, pa.array(range(rows))]))
+    halves = pa.array([i // 2 for i in range(rows)], pa.int32())
+    yield pa.ListArray.from_arrays(four, pa.UnionArray.from_dense(ids, halves, [child, pa.array(range(rows))]))
+    ends = pa.array(range(2, 2 * rows + 2, 2), pa.int32())
+    if "run_end" not in str(child.type):
+        yield pa.LargeListArray.from_arrays(
+            pa.array([3, 8, 19, 40, 2 * rows]), pa.RunEndEncodedArray.from_arrays(ends, child)
+        )
+
+
+def test_windows_within_every_layout():
+    done = 0
+    for name, column in EVERY_TYPE.items():
+        for whole in within(column.slice(1)):
+            for offset, length in ((0, 4), (1, 2), (2, 2), (3, 1), (2, 0)):
+                expected = whole.slice(offset, length)
+                for array in (ours(expected), ours(whole)[offset : offset + length]):
+                    data, buffers = apart(array)
+                    made = theirs(pickle.loads(data, buffers=buffers))
+                    assert made.equals(expected), (name, whole.type, offset, length)
+                    done += 1
+    assert done >= 60 * 6 * 10, done
+
+
 def test_a_small_window_of_large_data_is_small():
     rows = 20_000
     text = [f"{i:050}" if i % 3 else "short" for i in range(rows)]

@@ -1,4 +1,4 @@
-"""Values as PyTorch and CuPy have them: by small modules that take DLPack as they do, and by the real ones where they are."""
+"""Values as PyTorch and CuPy have them: by small modules that take DLPack as they do, and by the real ones."""
 
 import importlib.util
 import subprocess
@@ -10,7 +10,8 @@ import bowstring
 import numpy as np
 import pyarrow as pa
 import pytest
-from bowstring import Buffer, CopyNeeded, InvalidArgument, NotConforming, Unsupported, _frameworks, from_buffers
+from bowstring import Buffer, CopyNeeded, InvalidArgument, NotConforming, Unsupported, from_buffers
+from bowstring import _frameworks, _tensors
 
 from values_support import Owner, everything, none_alive, taken
 
@@ -138,7 +139,8 @@ def test_dimensions(torch, quiet):
 @pytest.mark.parametrize("permutation", [None, [1, 0]])
 def test_tensors_in_rows(torch, quiet, permutation):
     storage = pa.array([list(range(6)), [1, 2, None, 4, 5, 6]], pa.list_(pa.int32(), 6))
-    array = taken(pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int32(), [2, 3], permutation=permutation), storage))
+    kind = pa.fixed_shape_tensor(pa.int32(), [2, 3], permutation=permutation)
+    array = taken(pa.ExtensionArray.from_storage(kind, storage))
     values, valid = array.to_torch("split")
     expected, there = array.to_numpy("split")
     assert (values == expected).all() and (valid == there).all() and (~valid).sum() == 1
@@ -217,7 +219,8 @@ def test_nulls_that_nobody_can_count(cupy):
 
 
 def test_streams(torch):
-    source = bowstring._tensors.TensorSource(lambda sync: bowstring._tensors.array_tensor(on_gpu(), 0, sync), on_gpu().device)
+    array = on_gpu()
+    source = _tensors.TensorSource(lambda sync: _tensors.array_tensor(array, 0, sync), array.device)
     for stream in (None, 1, 2, 0x7000, -1):
         source.__dlpack__(stream=stream, max_version=(1, 0))
     with pytest.raises(ValueError, match="0"):

@@ -5,13 +5,13 @@ import pyarrow as pa
 import pytest
 from bowstring import Buffer, CopyNeeded, Unsupported, Validity, from_buffers
 
-from values_support import Owner, everything, taken
+from values_support import each, everything, Owner, taken
 
 ARRAYS = everything()
 
 
-@pytest.mark.parametrize("name", ARRAYS)
-@pytest.mark.parametrize("offset", [0, 1])
+@each("name", ARRAYS)
+@each("offset", [0, 1])
 def test_is_valid(name, offset):
     data = ARRAYS[name].slice(offset)
     found = taken(data).is_valid()
@@ -24,7 +24,7 @@ def test_is_valid(name, offset):
     assert found.to_numpy().tolist() == expected and found.to_numpy().dtype == bool
 
 
-@pytest.mark.parametrize("offset", range(12))
+@each("offset", range(12))
 def test_the_bitmap_in_place(offset):
     values = [1, None, 3, 4, 5, None, None, 8, 9, None, 11, 12, 13]
     data = pa.array(values)
@@ -54,8 +54,8 @@ def test_validity_of_a_device():
 STRINGS = ["a", None, "", "more than twelve bytes", "ü"]
 
 
-@pytest.mark.parametrize("name", ["string", "large_string", "binary", "large_binary"])
-@pytest.mark.parametrize("offset", [0, 2])
+@each("name", ["string", "large_string", "binary", "large_binary"])
+@each("offset", [0, 2])
 def test_string_buffers(name, offset):
     data = ARRAYS[name]
     _, offsets, values = data.buffers()
@@ -71,7 +71,7 @@ def test_string_buffers(name, offset):
     assert (np.from_dlpack(found.offsets) == ends).all()
 
 
-@pytest.mark.parametrize("name", ["string_view", "binary_view"])
+@each("name", ["string_view", "binary_view"])
 def test_views_have_none(name):
     array = taken(ARRAYS[name]).slice(1)
     with pytest.raises(CopyNeeded, match="offsets have to be made"):

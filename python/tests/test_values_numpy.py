@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 from bowstring import Buffer, CopyNeeded, InvalidArgument, NotConforming, Unsupported, from_buffers
 
-from values_support import everything, none_alive, taken
+from values_support import each, everything, none_alive, taken
 
 ARRAYS = everything()
 NUMBERS = {
-    "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
+    "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4",
+    "uint64": "u8",
     "halffloat": "f2", "float": "f4", "double": "f8",
 }
 VIEWS = {
@@ -34,8 +35,8 @@ def address(values):
     return values.__array_interface__["data"][0]
 
 
-@pytest.mark.parametrize("name, dtype", {**NUMBERS, **VIEWS}.items())
-@pytest.mark.parametrize("offset", [0, 2])
+@each("name, dtype", {**NUMBERS, **VIEWS}.items())
+@each("offset", [0, 2])
 def test_zero_copy(name, dtype, offset):
     data = ARRAYS[name]
     values, valid = taken(data).slice(offset).to_numpy(nulls="split", copy=False)
@@ -52,7 +53,7 @@ def test_zero_copy(name, dtype, offset):
         assert valid is None
 
 
-@pytest.mark.parametrize("name, dtype", COPIES.items())
+@each("name, dtype", COPIES.items())
 def test_values_that_numpy_has_in_64_bits(name, dtype):
     array = taken(ARRAYS[name])
     with pytest.raises(CopyNeeded, match="another size"):
@@ -107,7 +108,7 @@ def test_copies():
         array.to_numpy().flags.writeable = True
 
 
-@pytest.mark.parametrize("offset", range(10))
+@each("offset", range(10))
 def test_bits_become_bytes(offset):
     data = pa.array([True, None, False, True, True, False, True, False, None, True, True, False])
     array = taken(data).slice(offset)
@@ -173,7 +174,7 @@ def test_fixed_size_lists_are_dimensions():
 def test_nulls_within_rows():
     data = pa.array([[1, 2], None, [3, None], [5, 6]], pa.list_(pa.int16(), 2))
     array = taken(data)
-    with pytest.raises(NotConforming, match="found 3, the first in row 1|found 2, the first in row 1"):
+    with pytest.raises(NotConforming, match="found 2, the first in row 1"):
         array.to_numpy()
     values, valid = array.to_numpy("split", copy=False)
     assert valid.tolist() == [[True, True], [False, False], [True, False], [True, True]]
@@ -184,7 +185,7 @@ def test_nulls_within_rows():
         array.slice(2).to_numpy()
 
 
-@pytest.mark.parametrize("permutation", [None, [0, 1], [1, 0]])
+@each("permutation", [None, [0, 1], [1, 0]])
 def test_fixed_shape_tensors(permutation):
     storage = pa.array([list(range(6)), None, [6, 7, None, 9, 10, 11]], pa.list_(pa.int32(), 6))
     data = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int32(), [2, 3], permutation=permutation), storage)
@@ -200,15 +201,16 @@ def test_fixed_shape_tensors(permutation):
     assert (filled[1] == -1).all() and (filled == -1).sum() == 7
 
 
-@pytest.mark.parametrize("name", ["string", "large_string", "string_view", "binary", "large_binary", "binary_view"])
+@each("name", ["string", "large_string", "string_view", "binary", "large_binary", "binary_view"])
 def test_strings_are_elsewhere(name):
     with pytest.raises(Unsupported, match=r"string_buffers\(\)"):
         taken(ARRAYS[name]).to_numpy("split")
 
 
-@pytest.mark.parametrize("name, hint", [
-    ("list<item: int32>", "to_awkward"), ("list_view<item: int32>", "to_awkward"), ("struct", "each field"), ("map", "to_awkward"),
-    ("dense_union", "to_awkward"), ("run_ends", "ends of the runs"), ("null", "all of them are null"), ("dictionary", "array.codes"),
+@each("name, hint", [
+    ("list<item: int32>", "to_awkward"), ("list_view<item: int32>", "to_awkward"), ("struct", "each field"),
+    ("map", "to_awkward"), ("dense_union", "to_awkward"), ("run_ends", "ends of the runs"),
+    ("null", "all of them are null"), ("dictionary", "array.codes"),
 ])
 def test_other_types_are_refused_with_where_to_look(name, hint):
     with pytest.raises(Unsupported, match=hint):

@@ -6,10 +6,13 @@ import time
 import traceback
 from ctypes import CFUNCTYPE, POINTER, addressof, byref, c_char_p, c_int, c_int64, c_void_p
 
+import pyarrow as pa
+import pytest
+
 import bowstring_ctypes as bs
 import streams
 import support
-from bowstring_ctypes import call, lib, out
+from bowstring_ctypes import BowstringError, call, lib, out
 
 ON_SCHEMA = CFUNCTYPE(c_int, c_void_p, POINTER(bs.ArrowSchema))
 ON_NEXT_TASK = CFUNCTYPE(c_int, c_void_p, POINTER(bs.ArrowAsyncTask), c_char_p)
@@ -22,6 +25,7 @@ CANCEL = CFUNCTYPE(None, POINTER(bs.ArrowAsyncProducer))
 # Handlers and producers that somebody may still call.
 _alive = []
 PATIENCE = 20
+KIND = pa.int32()
 
 
 def address(function):
@@ -255,3 +259,56 @@ class Producer:
         self.stream = c_void_p()
         assert not self.complaints, self.complaints
         assert self.unextracted == 0 and not self.steps, "a task was not asked for its array"
+
+
+@pytest.fixture(autouse=True)
+def all_is_let_go(nothing_left):
+    """A fixture of every file about asynchronous streams."""
+    yield
+    assert gone()
+
+
+def arrays(n):
+    """As many arrays, each as long as its number."""
+    return [pa.array(range(i), KIND) for i in range(n)]
+
+
+def empty():
+    """A stream of no arrays."""
+    kind = support.type_from(KIND)
+    made = out("stream_from_arrays", kind, None, 0)
+    lib.bowstring_type_release(kind)
+    return made
+
+
+def stream_of(n):
+    """A stream of `arrays`."""
+    return streams.from_arrays(arrays(n)) if n else empty()
+
+
+def called(steps):
+    """A stream over callbacks, and the callbacks."""
+    callbacks, kind = streams.Callbacks(steps, text=True), support.type_from(KIND)
+    stream = callbacks.made(kind)
+    lib.bowstring_type_release(kind)
+    return callbacks, stream
+
+
+def refused(function, *arguments):
+    """The error of a call that has to fail."""
+    with pytest.raises(BowstringError) as caught:
+        function(*arguments)
+    return caught.value
+
+
+def name_of(error):
+    """The name of an error's status."""
+    return lib.bowstring_status_name(error.status).decode()
+
+
+def drained(stream):
+    """The lengths of all arrays of a stream."""
+    lengths = []
+    while (handle := streams.next_of(stream)) is not None:
+        lengths.append(len(streams.as_pyarrow(handle, pa.Array)))
+    return lengths

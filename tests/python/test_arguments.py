@@ -191,7 +191,7 @@ CALLS = {
 NOT_HERE = {
     # These need a device with events, or last: test_device_calls.py has them.
     "device_register", "array_record", "array_join_events",
-    # These start what ends later: test_stream_async.py has them.
+    # These start what ends later: test_stream_to_async.py and test_stream_from_async.py have them.
     "stream_to_async", "stream_from_async",
     "callback_scope_set", "python_init", "device_stream_validate", "host_stream_validate", "tensor_validate", "legacy_tensor_validate",
 }

@@ -13,9 +13,9 @@ import asynchronous
 import bowstring_ctypes as bs
 import streams
 import support
+from asynchronous import all_is_let_go, arrays, called, drained, name_of, refused, stream_of  # noqa: F401
 from bowstring_ctypes import BowstringError, call, lib, out
 from streams import Fails
-from test_stream_async import all_is_let_go, arrays, called, drained, name_of, refused, stream_of  # noqa: F401
 
 
 def joined(stream, capacity):

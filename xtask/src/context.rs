@@ -7,6 +7,7 @@ use crate::Result;
 use crate::job::{Job, Log};
 use crate::prefix::Prefix;
 use crate::tools::Tools;
+use crate::wheel::Wheel;
 use crate::workspace::Workspace;
 
 /// One part of a run of the tests: the workspace, the part's log, and what was made ready once for all parts.
@@ -26,6 +27,7 @@ pub struct Context {
 struct Shared {
     tools: Mutex<Option<Tools>>,
     installed: Mutex<Vec<Installed>>,
+    wheel: Mutex<Option<Wheel>>,
 }
 
 /// A prefix, and whether it is there.
@@ -62,16 +64,30 @@ impl Context {
         self.installed(Prefix::sanitized(&self.workspace, sanitizer))
     }
 
-    /// A run of the environment's Python that finds the library, the package and the golden files.
+    /// A run of the environment's Python that finds the library and the golden files.
     pub fn python(&mut self) -> Result<Job> {
         let release = self.release()?;
-        let folders = ["python", "python/src"].map(|folder| self.workspace.path(folder));
-        let paths = std::env::join_paths(folders.iter().filter(|folder| folder.is_dir()));
         let job = Job::new(self.tools()?.python())
             .env("BOWSTRING_LIBRARY", release.shared())
-            .env("PYTHONPATH", paths.map_err(|error| format!("the checkout's path: {error}"))?)
             .env("PYTHONDONTWRITEBYTECODE", "1");
         Ok(self.with_golden(job))
+    }
+
+    /// The Python package's wheel, built on first use.
+    pub fn wheel(&mut self) -> Result<Wheel> {
+        let tools = self.tools()?;
+        let mut wheel = lock(&self.shared.wheel);
+        match &*wheel {
+            Some(wheel) => Ok(wheel.clone()),
+            None => Ok(wheel.insert(Wheel::build(&self.workspace, &tools)?).clone()),
+        }
+    }
+
+    /// A run of the environment's Python that finds the package as its wheel has it as well.
+    pub fn python_with_package(&mut self) -> Result<Job> {
+        let wheel = self.wheel()?;
+        let job = self.python()?.env("PYTHONPATH", wheel.site());
+        Ok(job.without("BOWSTRING_PYTHON_LIBRARY"))
     }
 
     /// Tells a program where the golden files are, if they are.

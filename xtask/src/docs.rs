@@ -28,17 +28,27 @@ pub fn check(context: &mut Context) -> Result<Tally> {
     let release = context.release()?;
     let folder = context.workspace.target("docs");
     remove_folder(&folder)?;
-    let mut files = vec![context.workspace.path("README.md")];
+    let mut files = ["README.md", "python/README.md"].map(|page| context.workspace.path(page)).to_vec();
     files.extend(files_in(&context.workspace.path("docs"), |name| name.ends_with(".md")));
     let mut tally = Tally::default();
     for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = file.strip_prefix(context.workspace.root()).unwrap_or(&file).display().to_string();
         for block in blocks(&read(&file)?) {
-            let source =
-                folder.join(format!("{}_{}.{}", name.trim_end_matches(".md"), block.line, block.language));
+            let source = folder.join(format!(
+                "{}_{}.{}",
+                name.trim_end_matches(".md").replace('/', "_"),
+                block.line,
+                block.language
+            ));
             write(&source, &block.code)?;
             let result = match block.language {
-                "py" => context.python()?.arg("-u").arg(&source).dir(&folder).check(&context.log).map(drop),
+                "py" => context
+                    .python_with_package()?
+                    .arg("-u")
+                    .arg(&source)
+                    .dir(&folder)
+                    .check(&context.log)
+                    .map(drop),
                 language => compile(language, &source, &block.code, &release, &context.log),
             };
             tally.count(result.err().map(|error| format!("{name}:{}: {error}", block.line)));

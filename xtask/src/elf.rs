@@ -1,5 +1,7 @@
 //! How the shared library was linked.
 
+use std::path::Path;
+
 use crate::Result;
 use crate::job::{Job, Log};
 use crate::prefix::Prefix;
@@ -13,12 +15,17 @@ const NEEDED: [&str; 6] =
 /// Checks the release.
 pub fn check(workspace: &Workspace, log: &Log) -> Result<Tally> {
     let library = Prefix::release(workspace).cargo_build(workspace, log)?;
+    check_library(&library, &format!("libbowstring.so.{}", abi(&workspace.version()?)), log)
+}
+
+/// Checks a copy of the library under the name that it has to have.
+pub fn check_library(library: &Path, soname: &str, log: &Log) -> Result<Tally> {
     let dynamic =
-        Job::new("readelf").args(["--wide", "--dynamic"]).arg(&library).env("LC_ALL", "C").output()?;
+        Job::new("readelf").args(["--wide", "--dynamic"]).arg(library).env("LC_ALL", "C").output()?;
     let relocations =
-        Job::new("readelf").args(["--wide", "--relocs"]).arg(&library).env("LC_ALL", "C").output()?;
+        Job::new("readelf").args(["--wide", "--relocs"]).arg(library).env("LC_ALL", "C").output()?;
     log.note(&dynamic)?;
-    Ok(judge(&dynamic, &relocations, &format!("libbowstring.so.{}", abi(&workspace.version()?))))
+    Ok(judge(&dynamic, &relocations, soname))
 }
 
 /// The part of a version that names the ABI.

@@ -8,7 +8,9 @@ use crate::job::is_installed;
 use crate::tally::{Skip, Tally};
 use crate::workspace::{Workspace, read};
 
-const CONDITIONS: [&str; 5] = ["no-golden", "no-valgrind", "no-clang", "no-abidiff", "no-gpu"];
+const CONDITIONS: [&str; 6] = ["no-golden", "no-valgrind", "no-clang", "no-abidiff", "no-chromium", "no-gpu"];
+/// Any of them will do.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 /// The lines of tests/expected_skips.txt, with what holds on this machine.
 #[derive(Debug)]
@@ -75,6 +77,7 @@ fn holds(condition: &str, workspace: &Workspace) -> bool {
         "no-valgrind" => !is_installed("valgrind"),
         "no-clang" => !is_installed("clang"),
         "no-abidiff" => !(is_installed("abidiff") && is_installed("abidw")),
+        "no-chromium" => !BROWSERS.into_iter().any(is_installed),
         "no-gpu" => !Path::new("/dev/nvidia0").exists() && !Path::new("/dev/dxg").exists(),
         _ => false,
     }

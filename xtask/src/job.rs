@@ -85,15 +85,18 @@ impl Job {
 
     /// cargo, the one that runs us.
     pub fn cargo() -> Self {
-        let mut job = Self::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        // What cargo told us about our own package is not true of the packages it builds next.
+        Self::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).without_our_package()
+    }
+
+    /// Takes away what cargo told us about our own package, which is not true of the packages that are built next.
+    pub fn without_our_package(mut self) -> Self {
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-                job.command.env_remove(&name);
+                self.command.env_remove(&name);
             }
         }
-        job
+        self
     }
 
     /// Adds an argument.

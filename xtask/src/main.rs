@@ -37,6 +37,7 @@ mod packaging;
 mod parts;
 mod prefix;
 mod python;
+mod python_package;
 mod rust_tokens;
 mod schedule;
 mod context;
@@ -44,6 +45,7 @@ mod cuda_sim;
 mod static_archive;
 mod tally;
 mod tools;
+mod wheel;
 mod workspace;
 
 use std::env;
@@ -61,7 +63,9 @@ cargo xtask COMMAND
   test [--only PART] [--list] everything that is tested; --only may be repeated
   bench [--rounds N]          the benchmarks beside nanoarrow, as a table
   bench validate [--rounds N] validation beside nanoarrow, Arrow C++ and arrow-rs, as a table
+  bench python [--rounds N]   hand-overs in Python beside pyarrow, nanoarrow and numpy, as a table
   bench --gate                instructions and allocations against benches/gates.txt
+  matrix [--write]            from every Python library to every other through bowstring; --write makes docs/matrix.md
   interop libcudf             the cuDF profiles against the real libcudf; installs about 0.7 GB, needs no GPU
   mutants                     the device code without each of its waits in turn, on the simulated driver
   models                      how threads meet, in every order, under a model checker
@@ -103,6 +107,13 @@ fn dispatch(args: &[String]) -> Result<bool> {
             let rounds = n.parse().map_err(|_| USAGE.to_owned())?;
             bench_validate::measure(workspace, Some(rounds)).map(|()| true)
         }
+        ["bench", "python"] => python_package::bench(workspace, None),
+        ["bench", "python", "--rounds", n] => {
+            let rounds = n.parse().map_err(|_| USAGE.to_owned())?;
+            python_package::bench(workspace, Some(rounds))
+        }
+        ["matrix"] => python_package::matrix(workspace, false),
+        ["matrix", "--write"] => python_package::matrix(workspace, true),
         ["bench", "--gate"] => bench::show_gate(workspace),
         ["fuzz", rest @ ..] => fuzz::run(&workspace, rest),
         ["setup"] => tools::Tools::set_up(&workspace).map(|_| true),

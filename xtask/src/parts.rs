@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 use crate::{
     Result, abi, bench, c_programs, cargo_checks, demo, docs, elf, exports, header, headers, layers,
 };
-use crate::{cuda_sim, gpu_bundle, moved_prefix, mutants, packaging, python, static_archive};
+use crate::{cuda_sim, gpu_bundle, moved_prefix, mutants, packaging, python, python_package, static_archive};
 
 /// A named part of the tests.
 struct Part {
@@ -21,7 +21,7 @@ struct Part {
     run: fn(&mut Context) -> Result<Tally>,
 }
 
-const PARTS: [Part; 25] = [
+const PARTS: [Part; 27] = [
     Part { name: "fmt", about: "the Rust code's format", run: cargo_checks::fmt },
     Part { name: "clippy", about: "lints, warnings denied", run: cargo_checks::clippy },
     Part {
@@ -61,6 +61,8 @@ const PARTS: [Part; 25] = [
     Part { name: "c-valgrind", about: "the C tests under valgrind", run: c_programs::valgrind },
     Part { name: "cuda-sim", about: "the simulated CUDA driver's self-test", run: cuda_sim::check },
     Part { name: "python", about: "the Python tests", run: python::check },
+    Part { name: "wheel", about: "the Python package's wheel", run: python_package::check_wheel },
+    Part { name: "python-package", about: "the Python package", run: python_package::check },
     Part { name: "gpu-bundle", about: "the bundle for a GPU, where there is none", run: gpu_bundle::check },
     Part { name: "examples", about: "the example programs", run: c_programs::examples },
     Part { name: "demo", about: "the demonstration", run: demo::check },
@@ -73,10 +75,10 @@ const PARTS: [Part; 25] = [
 const LANES: usize = 2;
 
 /// What begins first, because much waits for it or because it takes longest.
-const FIRST: [&str; 5] = ["fmt", "layers", "waits", "exports", "rust"];
+const FIRST: [&str; 6] = ["fmt", "layers", "waits", "exports", "rust", "wheel"];
 
 /// What a part needs of another: its outputs, its folder, or cargo's lock on what both compile.
-const AFTER: [(&str, &[&str]); 20] = [
+const AFTER: [(&str, &[&str]); 21] = [
     ("clippy", &["rust"]),
     ("header", &["rust"]),
     ("abi", &["clippy", "header"]),
@@ -94,7 +96,8 @@ const AFTER: [(&str, &[&str]); 20] = [
     ("examples", &["install"]),
     ("demo", &["install"]),
     ("bench", &["install"]),
-    ("docs", &["install"]),
+    ("docs", &["install", "wheel"]),
+    ("python-package", &["install", "wheel"]),
     ("headers", &["install"]),
     ("cuda-sim", &["install"]),
 ];

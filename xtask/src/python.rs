@@ -27,11 +27,20 @@ pub fn check(context: &mut Context) -> Result<Tally> {
     // Two processes, because the tests of one use one core.
     let mut halves = Vec::new();
     for (name, files) in [("validator", validator), ("others", others)] {
+        let job = context.python()?.env("BOWSTRING_JUDGES", &judges).env("BOWSTRING_CUDA_SIM", &drivers);
+        halves.push((format!("python-{name}"), job, files));
+    }
+    side_by_side(context, halves)
+}
+
+/// Runs pytest on each list of files at the same time, and counts what all of them say.
+pub fn side_by_side(context: &mut Context, runs: Vec<(String, Job, Vec<PathBuf>)>) -> Result<Tally> {
+    let mut halves = Vec::new();
+    for (name, job, files) in runs {
         let report = context.workspace.target(&format!("python/{name}.xml"));
         // A report of an earlier run must not be counted.
         let _ = std::fs::remove_file(&report);
-        let log = Log::create(context.workspace.target(&format!("logs/python-{name}.log")))?;
-        let job = context.python()?.env("BOWSTRING_JUDGES", &judges).env("BOWSTRING_CUDA_SIM", &drivers);
+        let log = Log::create(context.workspace.target(&format!("logs/{name}.log")))?;
         let job = job.args(["-m", "pytest", "-rs", "-q", "-p", "no:cacheprovider"]);
         let job = job.arg(format!("--junitxml={}", report.display())).args(files);
         halves.push((job.dir(context.workspace.root()), log, report));
