@@ -165,12 +165,13 @@ def stream(obj: Any, schema: Optional[TypeLike] = None, *, stream: Any = None) -
     Parameters
     ----------
     obj : object
-        A `Stream`, which is given back; what has a stream of Arrow's, of a device or the CPU, such as a table or a reader, which
-        a stream uses up; what `bowstring.array` takes, as the only batch; a list or tuple of such; or an iterator or iterable of
-        such, which is asked for a batch only when the stream is, on the thread that asks.
+        A `Stream`, which is given back; what has a stream of Arrow's, of a device or the CPU, such as a table or a
+        reader, which a stream uses up; what `bowstring.array` takes, as the only batch; a list or tuple of such; or an
+        iterator or iterable of such, which is asked for a batch only when the stream is, on the thread that asks.
     schema : Type, str or object with ``__arrow_c_schema__``, optional
-        The type of the batches, as in `bowstring.array`. Batches of a list or an iterator get it with its names, metadata and nulls,
-        if that leaves room for theirs. Without it, the first batch tells: an iterator is asked once at once.
+        The type of the batches, as in `bowstring.array`. Batches of a list or an iterator get it with its names,
+        metadata and nulls, if that leaves room for theirs. Without it, the first batch tells: an iterator is asked
+        once at once.
     stream : None or a queue, optional
         For batches that are tensors of a device: as in `bowstring.array`.
 

@@ -93,7 +93,8 @@ def _one_of(stream: int, wanted: Wanted) -> int:
             lib.bowstring_array_release(first)
             lib.bowstring_array_release(second)
             raise CopyNeeded(
-                "expected one array, found several, which only a copy makes one; bowstring.stream() gives them one by one"
+                "expected one array, found several, which only a copy makes one; "
+                "bowstring.stream() gives them one by one"
             )
         return first
     finally:
@@ -135,7 +136,7 @@ def _refuse_masked(obj: Any) -> None:
     """NumPy's masked arrays leave out what is masked, and say so to nobody."""
     if type(obj).__module__.startswith("numpy.ma") and getattr(obj, "mask", False) is not False:
         if obj.mask.any():
-            raise Unsupported("expected values that are all there, found a masked array, which this protocol leaves out")
+            raise Unsupported("expected values that are all there, found a masked array, whose mask nobody is told of")
 
 
 def _arrow_array(obj: Any, wanted: Wanted) -> int:
@@ -278,33 +279,39 @@ def _queue_only(stream: Any) -> None:
 
 
 def array(
-    obj: Any, schema: Optional[TypeLike] = None, *, copy: Optional[bool] = None, via: Optional[str] = None, stream: Any = None
+    obj: Any,
+    schema: Optional[TypeLike] = None,
+    *,
+    copy: Optional[bool] = None,
+    via: Optional[str] = None,
+    stream: Any = None,
 ) -> Array:
     """The columnar data of any object, without a copy wherever the memory allows it.
 
-    Protocols are tried in the order of `bowstring.PROTOCOLS`, and what refuses makes way for the next: Arrow's device array,
-    device stream, array and stream, DLPack, the array interfaces of CUDA and NumPy, Python's buffer protocol,
+    Protocols are tried in the order of `bowstring.PROTOCOLS`, and what refuses makes way for the next: Arrow's device
+    array, device stream, array and stream, DLPack, the array interfaces of CUDA and NumPy, Python's buffer protocol,
     ``__arrow_array__``, the dataframe protocol, and lists or tuples of Python's values, from which an array is built.
 
     Parameters
     ----------
     obj : object
-        Where the data comes from. It, or what it gave, is kept alive until nobody uses the memory. An `Array` is taken as it is,
-        a `Stream` or another reader of batches is used up, also where that fails.
+        Where the data comes from. It, or what it gave, is kept alive until nobody uses the memory. An `Array` is taken
+        as it is, a `Stream` or another reader of batches is used up, also where that fails.
     schema : Type, str or object with ``__arrow_c_schema__``, optional
-        The type to get. Producers are asked for it where their protocol can ask. The result has its formats, or there is none;
-        names, metadata and nullability are best effort: they are the producer's. Views become offsets, and offsets views, by a copy.
+        The type to get. Producers are asked for it where their protocol can ask. The result has its formats, or there
+        is none; names, metadata and nullability are best effort: they are the producer's. Views become offsets, and
+        offsets views, by a copy.
     copy : bool, optional
-        None: only where nothing else is possible, such as several chunks, bits of booleans, other strides. False: never; then
-        an error says what would need one. True: always, in memory of the library.
+        None: only where nothing else is possible, such as several chunks, bits of booleans, other strides. False:
+        never; then an error says what would need one. True: always, in memory of the library.
     via : str, optional
         The one protocol of `bowstring.PROTOCOLS` to use.
     stream : None or a queue, optional
-        For memory of a device: the queue of its driver that is to use the data, by address or as an object with ``ptr``,
-        ``cuda_stream`` or ``__cuda_stream__``. A producer of tensors is given it, and an event is recorded on it, so that everybody
-        else can wait for the data as well; what a CUDA array interface names as the producer's own stream, it waits for. None is
-        the driver's default queue; on a device that the library has no driver for it then is the producer that
-        synchronises, as its protocol has it. -1 gives the data as it is, and nobody waits.
+        For memory of a device: the queue of its driver that is to use the data, by address or as an object with
+        ``ptr``, ``cuda_stream`` or ``__cuda_stream__``. A producer of tensors is given it, and an event is recorded on
+        it, so that everybody else can wait for the data as well; what a CUDA array interface names as the producer's
+        own stream, it waits for. None is the driver's default queue; on a device that the library has no driver for it
+        then is the producer that synchronises, as its protocol has it. -1 gives the data as it is, and nobody waits.
 
     Returns
     -------
@@ -437,8 +444,9 @@ def _is_arrow_buffer(obj: Any) -> bool:
 def buffer(obj: Any, *, stream: Any = None) -> Buffer:
     """The memory of an object as one block, in place.
 
-    Tried in order: a `Buffer` itself, a ``pyarrow.Buffer``, DLPack, the array interfaces of CUDA and NumPy, Python's buffer protocol,
-    and ``ptr`` and ``bufsize`` as the dataframe protocol has them. Elements have to lie one behind the other.
+    Tried in order: a `Buffer` itself, a ``pyarrow.Buffer``, DLPack, the array interfaces of CUDA and NumPy, Python's
+    buffer protocol, and ``ptr`` and ``bufsize`` as the dataframe protocol has them. Elements have to lie one behind
+    the other.
 
     Parameters
     ----------

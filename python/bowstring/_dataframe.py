@@ -60,7 +60,8 @@ class _Block(NamedTuple):
     def read(self, size: int) -> memoryview:
         """The first bytes, which the CPU has to be able to read."""
         if self.device.type != CPU:
-            raise Unsupported(f"expected nulls as a bitmap, because nobody here reads memory of {self.device}, found others")
+            message = f"expected nulls as a bitmap, found others: nobody here reads memory of {self.device}"
+            raise Unsupported(message)
         if size > self.size:
             raise InvalidData(f"expected a buffer of {size} bytes, found {self.size}")
         if not size:

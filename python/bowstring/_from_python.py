@@ -136,7 +136,8 @@ def _add(built: _Built, kind: Type, values: "list[Any]", path: str) -> None:
     """Adds an array of values."""
     form = kind.format
     if kind.dictionary is not None:
-        raise Unsupported(f"expected a type that values are built of, found {str(kind)!r}: encode them elsewhere", path=path)
+        message = f"expected a type that values are built of, found {str(kind)!r}: encode them elsewhere"
+        raise Unsupported(message, path=path)
     if form in _INTEGERS:
         letter, bits, signed = _INTEGERS[form]
         _integers(built, values, path, letter, bits, signed)

@@ -26,8 +26,8 @@ _WRITABLE = 1
 def _get_buffer(exporter: Any, view: Any, flags: int) -> int:
     """Shows the buffer's bytes, read-only. The view refers to the buffer, and so keeps it alive.
 
-    A function that ctypes calls cannot set an exception: who asks for memory that may be written gets a SystemError, or a word
-    of its own.
+    A function that ctypes calls cannot set an exception: who asks for memory that may be written gets a SystemError,
+    or a word of its own.
     """
     view.contents.obj = None
     if flags & _WRITABLE:

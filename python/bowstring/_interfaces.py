@@ -22,8 +22,7 @@ NAT = -(2**63)
 
 # What a struct's format letter is in a typestr.
 _LETTERS = {
-    "b": "i", "h": "i", "i": "i", "l": "i", "q": "i", "n": "i", "B": "u", "H": "u", "I": "u", "L": "u", "Q": "u", "N": "u",
-    "c": "u", "e": "f", "f": "f", "d": "f", "?": "b",
+    **dict.fromkeys("bhilqn", "i"), **dict.fromkeys("BHILQNc", "u"), **dict.fromkeys("efd", "f"), "?": "b",
 }
 
 
@@ -51,13 +50,13 @@ def element_of(typestr: str) -> tuple[str, int, str]:
         raise InvalidData(f"expected a typestr such as '<i4', found {typestr!r}")
     order, kind, rest = typestr[0], typestr[1], typestr[2:]
     if kind == "O":
-        raise Unsupported(f"expected numbers, booleans or times, found {typestr!r}, which are references to Python objects")
+        raise Unsupported(f"expected numbers, booleans or times, found {typestr!r}: references to Python objects")
     digits, _, unit = rest.partition("[")
     if not digits.isdigit():
         raise InvalidData(f"expected a typestr such as '<i4', found {typestr!r}")
     size = int(digits)
     if order in "<>" and order != _NATIVE and size > 1 and kind not in "SV":
-        raise Unsupported(f"expected elements in the CPU's byte order, found {typestr!r}; the producer has to swap them")
+        raise Unsupported(f"expected the CPU's byte order, found {typestr!r}; the producer has to swap the bytes")
     return kind, size, unit.rstrip("]")
 
 
@@ -319,7 +318,8 @@ def described_cuda(obj: Any) -> tuple[Described, Optional[int], Any]:
     what = _describe(obj, interface, device)
     stream = interface.get("stream")
     if stream is not None and int(stream) <= 0:
-        raise InvalidData(f"expected no stream, 1, 2 or a stream's address, found {stream}, which the interface forbids")
+        message = f"expected no stream, 1, 2 or a stream's address, found {stream}, which the interface forbids"
+        raise InvalidData(message)
     if len(interface.get("descr") or ()) > 1:
         raise Unsupported(f"expected elements of one kind, found {what.typestr!r}{_advice('V')}")
     return what, None if stream is None else int(stream), interface.get("mask")

@@ -24,9 +24,9 @@ def _no_more(keywords: "dict[str, Any]") -> None:
 
 
 def _answer(array: "Array", requested: Optional[object]) -> "Array":
-    """The array as a consumer requests it: itself where only names, metadata or nullability differ, or with other views.
+    """The array as a consumer requests it; nothing is cast.
 
-    Nothing is cast.
+    That is itself where only names, metadata or nullability differ, or what it is with other views.
     """
     if requested is None:
         return array
@@ -128,7 +128,10 @@ class StreamProtocols:
         return self.type.__arrow_c_schema__()
 
     def __arrow_c_stream__(self: Any, requested_schema: Optional[object] = None) -> object:
-        """A capsule with the stream, in CPU memory; each array is waited for. An array that the CPU cannot read is its error."""
+        """A capsule with the stream, in CPU memory; each array is waited for.
+
+        An array that the CPU cannot read is its error.
+        """
         return _handed_on(_answer_all(self, requested_schema), True)
 
     def __arrow_c_device_stream__(self: Any, requested_schema: Optional[object] = None, **kwargs: Any) -> object:

@@ -1,4 +1,4 @@
-"""How the package's objects answer tensor libraries: DLPack, the array interfaces of CUDA and NumPy, Python's buffers."""
+"""How the package's objects answer tensor libraries: DLPack, and the array interfaces of CUDA and NumPy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def typestr_of(dtype: Element) -> Optional[str]:
 
 
 _NAMED = {"bool": (BOOL, 8, 1), "bfloat16": (BFLOAT, 16, 1)}
-_NAMED.update({f"{name}{bits}": (code, bits, 1) for name, code in (("int", INT), ("uint", UINT)) for bits in (8, 16, 32, 64)})
+_NAMED.update({f"int{bits}": (INT, bits, 1) for bits in (8, 16, 32, 64)})
+_NAMED.update({f"uint{bits}": (UINT, bits, 1) for bits in (8, 16, 32, 64)})
 _NAMED.update({f"float{bits}": (FLOAT, bits, 1) for bits in (16, 32, 64)})
 _NAMED.update({f"complex{bits}": (COMPLEX, bits, 1) for bits in (64, 128)})
 _LETTERS = {letter: code for code, letter in _KINDS.items()}
@@ -74,8 +75,8 @@ def _capsule(tensor: Tensor, max_version: Any, alone: bool) -> object:
     versioned = max_version is not None and int(max_version[0]) >= 1
     if not versioned and tensor.struct.flags & READ_ONLY:
         raise BufferError(
-            "expected max_version=(1, 0) or more, found none: a tensor without a version cannot say that it is read-only; "
-            "copy=True gives one that may be written"
+            "expected max_version=(1, 0) or more, found none: a tensor without a version cannot say that it is "
+            "read-only; copy=True gives one that may be written"
         )
     return tensor.capsule(versioned)
 
@@ -117,7 +118,7 @@ class _Queue:
 
 
 def _ready(source: Any, flags: int, sync: Any, unwaited: bool) -> Tensor:
-    """A tensor for which the consumer's queue waits; for a consumer who wants no waiting, what is pending is none of ours."""
+    """A tensor for which the consumer's queue waits, unless the consumer wants no waiting."""
     try:
         return Tensor(source._tensor(flags, sync))
     except SyncRequired:
@@ -131,9 +132,8 @@ def _interface(tensor: Tensor, typestr: str, **more: Any) -> "dict[str, Any]":
     """The interface that describes a tensor of ours."""
     size = tensor.dtype[1] // 8
     strides = None if tensor.compact else tuple(step * size for step in tensor.strides)
-    return {
-        "shape": tensor.shape, "typestr": typestr, "data": (tensor.data, True), "strides": strides, "version": 3, **more,
-    }
+    data = (tensor.data, True)
+    return {"shape": tensor.shape, "typestr": typestr, "data": data, "strides": strides, "version": 3, **more}
 
 
 def _cuda_interface(self: Any) -> "dict[str, Any]":
@@ -170,10 +170,13 @@ class ArrayTensors:
         dl_device: "Optional[tuple[int, int]]" = None,
         copy: Optional[bool] = None,
     ) -> object:
-        """A capsule with the values as a tensor, in place: numbers without nulls, fixed-size lists as further dimensions.
+        """A capsule with the values as a tensor, in place: numbers without nulls.
 
-        The tensor is read-only, so that consumers have to know versions (`max_version` of at least 1.0) unless it is a copy. Booleans
-        are unpacked, a copy as well. The queue that `stream` names waits for the array's event: None is the device's default queue,
+        Fixed-size lists are further dimensions.
+
+        The tensor is read-only, so that consumers have to know versions (`max_version` of at least 1.0) unless it is a
+        copy. Booleans are unpacked, a copy as well. The queue that `stream` names waits for the array's event: None is
+        the device's default queue,
         -1 nothing.
 
         Raises
@@ -288,26 +291,29 @@ class BufferTensors:
         return _host_interface(self)
 
     def typed(self: Any, dtype: Any, shape: Union[None, int, Sequence[int]] = None) -> "TypedBuffer":
-        """The bytes as elements, row-major from the first byte on, for DLPack and the array interfaces; nothing is copied.
+        """The bytes as elements, row-major from the first byte on, for tensor libraries; nothing is copied.
 
         Parameters
         ----------
         dtype : str, (int, int, int) or dtype
-            A name such as ``"float32"`` or ``"bfloat16"``, a typestr such as ``"<f4"``, DLPack's code, bits and lanes, or a NumPy or
-            torch dtype.
+            A name such as ``"float32"`` or ``"bfloat16"``, a typestr such as ``"<f4"``, DLPack's code, bits and lanes,
+            or a NumPy or torch dtype.
         shape : int or sequence of int, optional
             Lengths of the dimensions; by default one, of all the elements that the bytes are.
         """
         return TypedBuffer(self, dtype, shape)
 
     def peek(self: Any, n: int = 64) -> bytes:
-        """A copy of the first `n` bytes, or of fewer where there are no more, wherever they are. It waits until they are there."""
+        """A copy of the first `n` bytes, or of fewer where there are no more, wherever they are.
+
+        It waits until they are there.
+        """
         size = self.bufsize
         return bytes(self.read(0, n if size < 0 else max(min(n, size), 0)))
 
     @property
     def base(self: Any) -> Optional[object]:
-        """The Python object that the memory came from; None where it came from a library in C, or is the package's own."""
+        """The Python object that the memory came from; None where it came from a library in C, or is our own."""
         base: Optional[object] = self._base
         return base
 

@@ -8,6 +8,12 @@ import bowstring
 from bowstring import _pyarrow
 
 
+def pytest_collection_finish():
+    """What the libraries brought stays, and need not be looked at after each test."""
+    gc.collect()
+    gc.freeze()
+
+
 def _forget():
     """Lets go what is kept for the next time, and what is unreachable."""
     _pyarrow._seen.clear()

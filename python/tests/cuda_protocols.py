@@ -1,4 +1,7 @@
-"""Memory of the simulated CUDA driver, through each protocol for it. Run by test_consume_cuda.py in a process of its own."""
+"""Memory of the simulated CUDA driver, through each protocol for it.
+
+Run by test_consume_cuda.py in a process of its own.
+"""
 
 import gc
 import struct
@@ -24,7 +27,9 @@ class Interface:
     """An object with a CUDA array interface and nothing else."""
 
     def __init__(self, data, shape=(8,), typestr="<i8", **more):
-        self.__cuda_array_interface__ = {"shape": shape, "typestr": typestr, "data": (data, False), "version": 3, **more}
+        self.__cuda_array_interface__ = {
+            "shape": shape, "typestr": typestr, "data": (data, False), "version": 3, **more
+        }
 
 
 class Memory:
@@ -266,7 +271,8 @@ def test_a_queue_goes_to_the_producer_and_gets_an_event(device):
 def test_objects_with_a_queue(device):
     array, _ = pending(device)
     for queue in (
-        type("Queue", (), {"ptr": device.other})(), type("Queue", (), {"__cuda_stream__": lambda self: (0, device.other)})(),
+        type("Queue", (), {"ptr": device.other})(),
+        type("Queue", (), {"__cuda_stream__": lambda self: (0, device.other)})(),
         type("Queue", (), {"cuda_stream": device.other})(),
     ):
         producer = Producer(array)
@@ -337,7 +343,9 @@ def test_a_copy_on_the_device(device):
 
 def test_the_interface_out(device):
     array = bowstring.array(Interface(device.numbers))
-    expected = {"shape": (8,), "typestr": "<i8", "data": (device.numbers, True), "strides": None, "version": 3, "stream": None}
+    expected = {
+        "shape": (8,), "typestr": "<i8", "data": (device.numbers, True), "strides": None, "version": 3, "stream": None
+    }
     assert array.__cuda_array_interface__ == expected
     assert array[2:].__cuda_array_interface__["data"][0] == device.numbers + 16
     sim.log_clear()

@@ -92,7 +92,9 @@ class Ints:
         buffers = (c_void_p * 2)(None, self.data)
         self._kept.append(buffers)
         return _c.ArrowArray(
-            length=len(self.values), n_buffers=self.n_buffers, buffers=buffers, release=ctypes.cast(self._release, c_void_p)
+            length=len(self.values), n_buffers=self.n_buffers, buffers=buffers, release=ctypes.cast(
+                self._release, c_void_p
+            )
         )
 
     def host_capsule(self):

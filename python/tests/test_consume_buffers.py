@@ -12,7 +12,9 @@ from bowstring import CopyNeeded, Refused
 from producers import LEGACY, TENSOR, Ints, Speaks, Tensor, name_of, refuses
 
 
-@pytest.mark.parametrize("data", [b"abc", bytearray(b"abc"), memoryview(b"abc"), pa.py_buffer(b"abc"), np.frombuffer(b"abc", "u1")])
+@pytest.mark.parametrize(
+    "data", [b"abc", bytearray(b"abc"), memoryview(b"abc"), pa.py_buffer(b"abc"), np.frombuffer(b"abc", "u1")]
+)
 def test_bytes(data):
     buffer = bowstring.buffer(data)
     assert (buffer.bufsize, buffer.peek(), str(buffer.device), len(buffer)) == (3, b"abc", "cpu", 3)
@@ -49,7 +51,9 @@ def test_one_deletion(name):
     made = Tensor(name=name)
     buffer = bowstring.buffer(made)
     part = buffer.slice(4, 8)
-    assert (buffer.ptr, buffer.bufsize, part.ptr) == (made.values.buffer_info()[0], 12, made.values.buffer_info()[0] + 4)
+    assert (buffer.ptr, buffer.bufsize, part.ptr) == (
+        made.values.buffer_info()[0], 12, made.values.buffer_info()[0] + 4
+    )
     assert name_of(made.last).startswith(b"used_")
     made.last = None
     del buffer
@@ -123,7 +127,9 @@ def test_memory_maps(tmp_path):
 
 def test_buffers_of_arrays():
     made = Ints()
-    array_ = bowstring.array(Speaks(__arrow_c_array__=lambda self, requested_schema=None: (made.schema(), made.host_capsule())))
+    array_ = bowstring.array(
+        Speaks(__arrow_c_array__=lambda self, requested_schema=None: (made.schema(), made.host_capsule()))
+    )
     for buffer in (bowstring.buffer(array_.buffer(1)), bowstring.buffer(array_)):
         assert (buffer.ptr, buffer.bufsize) == (made.data, 24)
 
@@ -142,7 +148,9 @@ def test_nothing_to_take():
         with pytest.raises(TypeError, match="expected an object with __dlpack__ or"):
             bowstring.buffer(nothing)
     producer = Speaks(__dlpack__=refuses(RuntimeError("one")), __array_interface__=5)
-    with pytest.raises(Refused, match="__dlpack__: RuntimeError: one; __array_interface__: expected an interface as a dict"):
+    with pytest.raises(
+        Refused, match="__dlpack__: RuntimeError: one; __array_interface__: expected an interface as a dict"
+    ):
         bowstring.buffer(producer)
     with pytest.raises(ValueError, match="expected None or a queue"):
         bowstring.buffer(b"", stream="host")

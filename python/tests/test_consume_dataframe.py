@@ -1,4 +1,4 @@
-"""`bowstring.array` of the dataframe protocol: pandas and PyArrow, and each kind of null by an object written by hand."""
+"""`bowstring.array` of the dataframe protocol: pandas, PyArrow, and each kind of null by an object written by hand."""
 
 import array
 import gc
@@ -134,7 +134,9 @@ def values_of(column, **keywords):
 NAN = float("nan")
 VALIDITY = {
     USE_BITMASK: lambda missing, null, offset: Buffer(bits([gone == null for gone in missing], offset)),
-    USE_BYTEMASK: lambda missing, null, offset: Buffer(bytes([9] * offset + [null if gone else 1 - null for gone in missing])),
+    USE_BYTEMASK: lambda missing, null, offset: Buffer(
+        bytes([9] * offset + [null if gone else 1 - null for gone in missing])
+    ),
 }
 
 
@@ -234,7 +236,9 @@ def test_each_buffer_has_its_own_owner():
     gc.collect()
     assert len(set(Buffer.alive) - others) == 4
     kept = found["a"].buffer(1)
-    assert [buffer.ptr for buffer in found.buffers] == [0, places["validity"], places["a"], 0, places["offsets"], places["s"]]
+    assert [buffer.ptr for buffer in found.buffers] == [
+        0, places["validity"], places["a"], 0, places["offsets"], places["s"]
+    ]
     del found
     gc.collect()
     assert [buffer.ptr for buffer in set(Buffer.alive) - others] == [kept.ptr] == [places["a"]]
@@ -247,7 +251,8 @@ def test_each_buffer_has_its_own_owner():
     "column",
     [
         Column((FLOAT, 64), [1.5, NAN], (USE_NAN, None)), Column((INT, 64), [1, 2], (USE_SENTINEL, 2)),
-        Column((INT, 64), [1, 2], (USE_BYTEMASK, 1), Buffer(b"\0\1")), Column((INT, 64), [1, 2], (USE_BITMASK, 1), Buffer(b"\2")),
+        Column((INT, 64), [1, 2], (USE_BYTEMASK, 1), Buffer(b"\0\1")),
+        Column((INT, 64), [1, 2], (USE_BITMASK, 1), Buffer(b"\2")),
         Column((BOOL, 8), [0, 1]),
     ],
 )

@@ -92,17 +92,24 @@ def test_an_error_inside():
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        *(([1, None, 100], kind) for kind in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")),
+        *(
+            ([1, None, 100], kind) for kind in (
+                "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
+            )
+        ),
         ([1.5, None, -2.0], "float16"), ([1.5, None], "float32"), ([1, None], "float64"),
-        (["a", None, "a bit longer than twelve"], "utf8_view"), ([b"", b"a bit longer than twelve", None], "binary_view"),
+        (["a", None, "a bit longer than twelve"], "utf8_view"),
+        ([b"", b"a bit longer than twelve", None], "binary_view"),
         (["a"], "large_utf8"), ([b"a", None], "large_binary"), ([b"abc", None], "fixed_size_binary(3)"),
         ([[1], None, [2, 3]], "large_list<int8>"), ([[1], None, [2, 3]], "list_view<int8>"),
         ([[1], None, [2, 3]], "large_list_view<int8>"), ([[1, 2], None], "fixed_size_list<int16, 2>"),
         ([[1.5, 2.5]], "fixed_size_list<float32, 2>"),
         ([Decimal("1.25"), None, Decimal("-999.99")], "decimal128(5, 2)"), ([Decimal("-1.25")], "decimal32(5, 2)"),
         ([Decimal("1E+3")], "decimal64(5, 0)"), ([Decimal(10) ** 75], "decimal256(76, 0)"),
-        ([dt.datetime(2020, 1, 1, 0, 0, 1), None], "timestamp(s)"), ([dt.datetime(2020, 1, 1, 0, 0, 0, 1000)], "timestamp(ms)"),
-        ([dt.datetime(2020, 1, 1)], "timestamp(ns)"), ([dt.date(2020, 1, 1), None], "date64"), ([dt.time(1, 2)], "time32(s)"),
+        ([dt.datetime(2020, 1, 1, 0, 0, 1), None], "timestamp(s)"),
+        ([dt.datetime(2020, 1, 1, 0, 0, 0, 1000)], "timestamp(ms)"),
+        ([dt.datetime(2020, 1, 1)], "timestamp(ns)"), ([dt.date(2020, 1, 1), None], "date64"),
+        ([dt.time(1, 2)], "time32(s)"),
         ([dt.time(1, 2, 3, 4000)], "time32(ms)"), ([dt.timedelta(1)], "duration(s)"),
         ([{"x": 1, "y": "a"}, None], "struct<x: int8, y: utf8_view>"), ([None, None], "int32"), ([], "list<utf8>"),
         ([None], "null"), ([True], "bool"), (["x"] * 2000, "utf8"),
@@ -116,8 +123,12 @@ def test_a_schema(values, kind):
 
 
 def test_other_ways_to_write_values():
-    assert values_of(bowstring.array([(1, "a"), [2, "b"]], "struct<x: int8, y: utf8>")) == [{"x": 1, "y": "a"}, {"x": 2, "y": "b"}]
-    assert values_of(bowstring.array([{"a": 1}, None, [("b", 2)], {}], "map<utf8, int8>")) == [[("a", 1)], None, [("b", 2)], []]
+    assert values_of(
+        bowstring.array([(1, "a"), [2, "b"]], "struct<x: int8, y: utf8>")
+    ) == [{"x": 1, "y": "a"}, {"x": 2, "y": "b"}]
+    assert values_of(
+        bowstring.array([{"a": 1}, None, [("b", 2)], {}], "map<utf8, int8>")
+    ) == [[("a", 1)], None, [("b", 2)], []]
     assert values_of(bowstring.array([np.int16(5), np.float32(1.5)], "float64")) == [5, 1.5]
     assert values_of(bowstring.array([np.int16(5), np.bool_(True)][:1], "int8")) == [5]
     paris = [dt.datetime(2020, 1, 1, 1, tzinfo=PARIS)]
@@ -132,16 +143,21 @@ def test_other_ways_to_write_values():
     ("values", "kind", "where"),
     [
         ([1, 300], "uint8", ("$", 1)), ([-1], "uint8", ("$", 0)), ([1.0], "int8", ("$", 0)), ([True], "int8", ("$", 0)),
-        ([1], "bool", ("$", 0)), (["a"], "binary", ("$", 0)), ([b"a"], "utf8", ("$", 0)), (["\ud800"], "utf8", ("$", 0)),
+        ([1], "bool", ("$", 0)), (["a"], "binary", ("$", 0)), ([b"a"], "utf8", ("$", 0)),
+        (["\ud800"], "utf8", ("$", 0)),
         ([b"ab"], "fixed_size_binary(3)", ("$", 0)), ([[1]], "fixed_size_list<int8, 2>", ("$", 0)),
         ([1e300], "float32", ("$", 0)), (["1"], "float64", ("$", 0)), ([1], "null", ("$", 0)),
         ([Decimal("1.255")], "decimal128(5, 2)", ("$", 0)), ([Decimal("1000")], "decimal128(5, 2)", ("$", 0)),
         ([1.5], "decimal128(5, 2)", ("$", 0)), ([Decimal("NaN")], "decimal128(5, 2)", ("$", 0)),
-        ([dt.datetime(2020, 1, 1, microsecond=1)], "timestamp(ms)", ("$", 0)), ([dt.datetime(1, 1, 1)], "timestamp(ns)", ("$", 0)),
-        ([dt.datetime(2020, 1, 1, tzinfo=UTC)], "timestamp(us)", ("$", 0)), ([dt.datetime(2020, 1, 1)], "date32", ("$", 0)),
-        ([1], "struct<a: int8>", ("$", 0)), ([{"b": 1}], "struct<a: int8>", ("$", 0)), ([{"a": 1}, {"a": "x"}], "struct<a: int8>", ("$.a", 1)),
+        ([dt.datetime(2020, 1, 1, microsecond=1)], "timestamp(ms)", ("$", 0)),
+        ([dt.datetime(1, 1, 1)], "timestamp(ns)", ("$", 0)),
+        ([dt.datetime(2020, 1, 1, tzinfo=UTC)], "timestamp(us)", ("$", 0)),
+        ([dt.datetime(2020, 1, 1)], "date32", ("$", 0)),
+        ([1], "struct<a: int8>", ("$", 0)), ([{"b": 1}], "struct<a: int8>", ("$", 0)),
+        ([{"a": 1}, {"a": "x"}], "struct<a: int8>", ("$.a", 1)),
         ([None], "int8 not null", ("$", 0)), ([None, {"a": 1}, {"a": None}], "struct<a: int8 not null>", ("$.a", 1)),
-        ([{None: 1}], "map<utf8, int8>", ("$.entries.key", 0)), ([[1, 2, 3]], "map<utf8, int8>", None), (["a"], "list<utf8>", ("$", 0)),
+        ([{None: 1}], "map<utf8, int8>", ("$.entries.key", 0)), ([[1, 2, 3]], "map<utf8, int8>", None),
+        (["a"], "list<utf8>", ("$", 0)),
     ],
     ids=str,
 )

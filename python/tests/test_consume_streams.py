@@ -138,7 +138,8 @@ class Failure(Exception):
     ("error", "kind", "message"),
     [
         (Failure, bowstring.CallbackError, "Failure: no more"), (NotImplementedError, Unsupported, "no more"),
-        (MemoryError, bowstring.OutOfMemory, "no more"), (KeyboardInterrupt, bowstring.CallbackError, "KeyboardInterrupt: no more"),
+        (MemoryError, bowstring.OutOfMemory, "no more"),
+        (KeyboardInterrupt, bowstring.CallbackError, "KeyboardInterrupt: no more"),
     ],
 )
 def test_an_iterator_that_raises(error, kind, message):
@@ -192,8 +193,12 @@ def test_one_release():
 def test_refusals():
     with pytest.raises(TypeError, match="expected an object with"):
         bowstring.stream(object())
-    producer = Speaks(__arrow_c_device_stream__=refuses(RuntimeError("one")), __arrow_c_stream__=refuses(KeyError("two")))
-    with pytest.raises(Refused, match="__arrow_c_device_stream__: RuntimeError: one; __arrow_c_stream__: KeyError: 'two'"):
+    producer = Speaks(
+        __arrow_c_device_stream__=refuses(RuntimeError("one")), __arrow_c_stream__=refuses(KeyError("two"))
+    )
+    with pytest.raises(
+        Refused, match="__arrow_c_device_stream__: RuntimeError: one; __arrow_c_stream__: KeyError: 'two'"
+    ):
         bowstring.stream(producer)
     assert len(producer.calls) == 2
     made = Ints()

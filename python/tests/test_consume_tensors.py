@@ -1,4 +1,4 @@
-"""`bowstring.array` from DLPack: of NumPy, and of producers of every age, that do what they should and what they should not."""
+"""`bowstring.array` from DLPack: of NumPy, and of producers of every age that do what they should, or not."""
 
 import gc
 import weakref
@@ -10,7 +10,9 @@ import pytest
 from bowstring import CopyNeeded, Refused, Unsupported
 from producers import LEGACY, TENSOR, USED, Speaks, Tensor, empty_capsule, name_of
 
-NUMBERS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)] + [np.dtype(f"f{size}") for size in (2, 4, 8)]
+NUMBERS = [
+    np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)
+] + [np.dtype(f"f{size}") for size in (2, 4, 8)]
 
 
 def data_of(array):
@@ -42,7 +44,9 @@ def test_numpy_dimensions():
     assert values_of(bowstring.array(np.array(5))) == [5]
 
 
-@pytest.mark.parametrize("shown", [lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::2], lambda a: np.broadcast_to(a[0], (3, 4))])
+@pytest.mark.parametrize(
+    "shown", [lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::2], lambda a: np.broadcast_to(a[0], (3, 4))]
+)
 def test_strides_need_a_copy(shown):
     data = shown(np.arange(8).reshape(2, 4))
     with pytest.raises(CopyNeeded, match="__dlpack__: expected strides .*, or a copy, found") as caught:
@@ -92,7 +96,9 @@ def test_types_on_top_of_numbers():
 def test_one_deletion(name):
     made = Tensor(name=name)
     array = bowstring.array(made, copy=False)
-    assert (array.source, data_of(array), name_of(made.last)) == ("__dlpack__", made.values.buffer_info()[0], USED[name])
+    assert (array.source, data_of(array), name_of(made.last)) == (
+        "__dlpack__", made.values.buffer_info()[0], USED[name]
+    )
     buffer = array.buffer(1)
     made.last = None
     del array
@@ -180,7 +186,10 @@ def test_a_capsule_is_used_once():
     ("given", "message"),
     [
         (None, "expected a capsule from __dlpack__, found NoneType"),
-        (empty_capsule(b"arrow_array"), "expected a capsule named 'dltensor_versioned' or 'dltensor', found 'arrow_array'"),
+        (
+            empty_capsule(b"arrow_array"),
+            "expected a capsule named 'dltensor_versioned' or 'dltensor', found 'arrow_array'"
+        ),
     ],
 )
 def test_no_tensors(given, message):

@@ -19,7 +19,9 @@ BATCH = pa.record_batch({"a": [1, None, 3], "s": ["x", "yy", None], "l": [[1], N
 
 def imported(made):
     """A hand-made array of int64, taken."""
-    return bowstring.array(Speaks(__arrow_c_array__=lambda self, requested_schema=None: (made.schema(), made.host_capsule())))
+    return bowstring.array(
+        Speaks(__arrow_c_array__=lambda self, requested_schema=None: (made.schema(), made.host_capsule()))
+    )
 
 
 def test_pyarrow():
@@ -146,7 +148,9 @@ def test_a_request_that_differs_in_names_is_answered_with_our_type():
     assert batch.schema == BATCH.select(["a"]).schema
 
 
-@pytest.mark.parametrize("dunder", ["__arrow_c_array__", "__arrow_c_device_array__", "__arrow_c_stream__", "__arrow_c_device_stream__"])
+@pytest.mark.parametrize(
+    "dunder", ["__arrow_c_array__", "__arrow_c_device_array__", "__arrow_c_stream__", "__arrow_c_device_stream__"]
+)
 def test_a_request_for_another_type(dunder):
     array = bowstring.array(pa.array([1, 2]))
     with pytest.raises(ValueError, match="expected a request for 'int64', which nobody here casts, found 'int32'"):

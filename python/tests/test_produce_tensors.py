@@ -10,7 +10,9 @@ import pytest
 from bowstring._dlpack import Legacy, Versioned
 from producers import LEGACY, TENSOR, USED, Ints, Speaks, name_of, pointer_in, rename
 
-NUMBERS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)] + [np.dtype(f"f{size}") for size in (2, 4, 8)]
+NUMBERS = [
+    np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)
+] + [np.dtype(f"f{size}") for size in (2, 4, 8)]
 ONE = (1, 0)
 
 
@@ -188,7 +190,9 @@ def test_memory_of_a_device():
         array.__dlpack__(max_version=ONE, dl_device=(2, 0))
     assert array.__dlpack__(max_version=ONE, dl_device=(10, 3))
     assert bowstring.array([1]).__dlpack__(max_version=ONE, dl_device=(1, 0))
-    again = bowstring.array(Speaks(__dlpack__=lambda self, **k: array.__dlpack__(**k), __dlpack_device__=lambda self: (10, 3)))
+    again = bowstring.array(
+        Speaks(__dlpack__=lambda self, **k: array.__dlpack__(**k), __dlpack_device__=lambda self: (10, 3))
+    )
     assert (again.buffer(1).ptr, str(again.device), again.source) == (1 << 45, "rocm:3", "__dlpack__")
 
 
@@ -280,7 +284,8 @@ def test_a_buffer_is_bytes():
     ("dtype", "element"),
     [
         ("int32", (0, 32, 1)), ("<i4", (0, 32, 1)), (np.dtype("i4"), (0, 32, 1)), ((0, 32, 1), (0, 32, 1)),
-        (np.int32, (0, 32, 1)), ("bfloat16", (4, 16, 1)), ("float64", (2, 64, 1)), ("bool", (6, 8, 1)), ("|u1", (1, 8, 1)),
+        (np.int32, (0, 32, 1)), ("bfloat16", (4, 16, 1)), ("float64", (2, 64, 1)), ("bool", (6, 8, 1)),
+        ("|u1", (1, 8, 1)),
         (Speaks(__str__=lambda self: "torch.float16"), (2, 16, 1)), ("complex64", (5, 64, 1)),
     ],
     ids=str,
