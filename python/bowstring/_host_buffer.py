@@ -67,6 +67,8 @@ def _exporter_type() -> Any:
 
 
 _get_buffer_c = _GET(_get_buffer)
+# The type may be asked when this module is gone.
+ctypes.pythonapi.Py_IncRef(py_object(_get_buffer_c))
 _Exporter: Any = _exporter_type()
 
 

@@ -35,6 +35,8 @@ def empty_capsule(name):
 _NAMES = []
 # Structs and callbacks stay: who lets go last is what is tested.
 _KEPT = []
+# Also when the interpreter ends: capsules that are destroyed after this module call back.
+ctypes.pythonapi.Py_IncRef(py_object(_KEPT))
 _NOTHING = ctypes.create_string_buffer(1024)
 
 
