@@ -1,4 +1,5 @@
 /* Streams and the callback scope: entered around what lets a producer and its arrays go, never around what asks for them. */
+#define _GNU_SOURCE
 #include "alone.h"
 #include "build.h"
 #include "check.h"
@@ -6,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int depth, entered, asked, let_go;
@@ -183,7 +185,7 @@ static void lock_resume(void *token) {
 static int next_needs_lock(void *ctx, struct ArrowDeviceArray *out) {
   int token = lock_enter();
   (void)ctx;
-  usleep(2000);
+  nanosleep(&(struct timespec){0, 2000000}, NULL);
   sample_array(sample_named("utf8"), out);
   lock_leave(token);
   return 0;
