@@ -116,7 +116,8 @@ pub struct LegacyTensor(NonNull<DLManagedTensor>);
 struct Block<T> {
     tensor: T,
     owner: ManuallyDrop<Owner>,
-    layout: Layout,
+    /// How large the block is; its alignment is that of this struct, because nothing in it has a larger one.
+    size: usize,
 }
 
 impl Tensor {
@@ -185,10 +186,15 @@ unsafe fn make<T>(
 ) -> Result<NonNull<T>> {
     let (shape, strides) = (spec.shape, spec.strides);
     let mut plan = Plan::starting_with::<Block<T>>();
-    let at = (plan.array::<i64>(shape.len()), plan.array::<i64>(strides.len()));
+    // There is a stride for each length, and they lie behind the lengths.
+    let at = plan.array::<i64>(shape.len().saturating_mul(2));
     let (memory, layout) = plan.allocate(report)?;
-    // SAFETY: the plan gave each part a place within the block.
-    let (to_shape, to_strides) = unsafe { (memory.add(at.0).cast::<i64>(), memory.add(at.1).cast::<i64>()) };
+    const { assert!(align_of::<Block<T>>() >= align_of::<i64>()) };
+    // SAFETY: the plan gave both lists a place within the block.
+    let (to_shape, to_strides) = unsafe {
+        let lists = memory.add(at).cast::<i64>();
+        (lists, lists.add(shape.len()))
+    };
     for (i, (length, step)) in shape.iter().zip(strides).enumerate() {
         // SAFETY: both places have room for as many numbers.
         unsafe {
@@ -212,7 +218,7 @@ unsafe fn make<T>(
     });
     let block = memory.cast::<Block<T>>();
     // SAFETY: the memory was just allocated for one block.
-    unsafe { block.write(Block { tensor, owner: ManuallyDrop::new(owner()), layout }) };
+    unsafe { block.write(Block { tensor, owner: ManuallyDrop::new(owner()), size: layout.size() }) };
     counts::TENSORS.add();
     Ok(block.cast())
 }
@@ -227,7 +233,7 @@ unsafe extern "C" fn delete<T>(tensor: *mut T) {
     // SAFETY: the struct is the first member of its block, whose only owner ends here.
     unsafe {
         let owner = ManuallyDrop::take(&mut (*block).owner);
-        let layout = (*block).layout;
+        let layout = Layout::from_size_align_unchecked((*block).size, align_of::<Block<T>>());
         std::alloc::dealloc(block.cast(), layout);
         drop(owner);
     }
