@@ -11,7 +11,7 @@ from ._buffer import Buffer
 from ._capsules import DEVICE_STREAM, STREAM
 from ._device import Device, struct_of, sync_of
 from ._errors import BowstringError, DeviceUnavailable, Unsupported
-from ._library import call, error_record, failure, lib, made, record_address
+from ._library import call, lib, made
 from ._memory import HOST, CopyNeeded, Memory, build, copied_array, explain, same_values, with_views_as
 from ._stream import Stream
 from ._type import Type, TypeLike, as_type
@@ -345,10 +345,9 @@ def _plain(obj: Any) -> Array:
     try:
         found = obj.__arrow_c_device_array__()
         schema, array = found if type(found) is tuple and len(found) == 2 else _pair(found)
-        handle = _import(schema, array, 0, record_address())
-        if handle is not None:
-            return Array._of(handle, "__arrow_c_device_array__")
-        raise failure(error_record())
+        # Without a record first: a failure takes nothing, and says why when it is asked again.
+        handle = _import(schema, array, 0, 0) or _capsules.array_from(schema, array)
+        return Array._of(handle, "__arrow_c_device_array__")
     except MemoryError:
         raise
     except Exception as error:

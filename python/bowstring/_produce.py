@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _capsules
+from . import _capsules, _python
 from ._device import sync_of
 from ._memory import same_values, with_views_as
 from ._produce_tensors import ArrayTensors, BufferTensors
@@ -14,6 +14,9 @@ from ._type import Type
 if TYPE_CHECKING:
     from ._array import Array
     from ._stream import Stream
+
+
+_export = _python.array_export
 
 
 def _no_more(keywords: "dict[str, Any]") -> None:
@@ -76,10 +79,11 @@ class ArrayProtocols(ArrayTensors):
         NotImplementedError
             A keyword that this version does not know is not None.
         """
-        if kwargs:
-            _no_more(kwargs)
-        if requested_schema is None:
-            return _capsules.array_capsules(self._handle, False)
+        if requested_schema is None and not kwargs:
+            # Without a record first: who fails says why when it is asked again.
+            found = _export(self._handle, False, 0)
+            return _capsules.array_capsules(self._handle, False) if found is None else found
+        _no_more(kwargs)
         answer = _answer(self, requested_schema)
         return _capsules.array_capsules(answer._handle, False)
 

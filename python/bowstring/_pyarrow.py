@@ -22,6 +22,9 @@ _seen: "list[tuple[Any, Type]]" = []
 _local = threading.local()
 
 
+_new, _import_raw = object.__new__, _python.array_import_raw
+
+
 def _record_batch(batch: Any) -> Array:
     """The array of a ``pyarrow.RecordBatch``."""
     try:
@@ -29,27 +32,24 @@ def _record_batch(batch: Any) -> Array:
     except AttributeError:
         _local.struct = _c.ArrowDeviceArray()
         _local.address = address = ctypes.addressof(_local.struct)
-    kind = _type_of(batch.schema)
+    schema = batch.schema
+    for known, kind in _seen:
+        if known is schema or known.equals(schema, True):
+            break
+    else:
+        kind = Type(schema)
+        _seen.insert(0, (schema, kind))
+        del _seen[_REMEMBERED:]
     batch._export_to_c_device(address)
-    handle = _python.array_import_raw(address, kind._handle, record_address())
+    # Without a record first: a failure takes nothing, and says why when it is asked again.
+    handle = _import_raw(address, kind._handle, 0) or _import_raw(address, kind._handle, record_address())
     if handle is None:
         error = failure(error_record())
         lib.bowstring_device_array_release(_local.struct)
         raise error
-    return Array._of(handle, "__arrow_c_device_array__")
-
-
-def _type_of(schema: Any) -> Type:
-    """The type of a schema that was seen before, or else parsed now."""
-    for at, (known, kind) in enumerate(_seen):
-        if known.equals(schema, True):
-            if at:
-                _seen.insert(0, _seen.pop(at))
-            return kind
-    kind = Type(schema)
-    _seen.insert(0, (schema, kind))
-    del _seen[_REMEMBERED:]
-    return kind
+    array = _new(Array)
+    array._handle, array._source = handle, "__arrow_c_device_array__"
+    return array
 
 
 lanes: "dict[type, Callable[[Any], Array]]" = {}
