@@ -42,7 +42,7 @@ static LIVE: AtomicIsize = AtomicIsize::new(0);
 /// Which allocation of the armed threads fails, and how many they made.
 static FAIL_AT: AtomicUsize = AtomicUsize::new(0);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
-/// Whether every thread but the test's is armed.
+/// Whether the threads of the library are armed.
 static OTHERS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -51,13 +51,19 @@ thread_local! {
 }
 
 fn is_counted() -> bool {
-    IS_TESTS.get() || OTHERS.load(SeqCst)
+    IS_TESTS.get() || is_the_librarys()
+}
+
+/// Whether this is a thread of the library, while those are looked at: neither the test's nor the first, which is the harness's.
+fn is_the_librarys() -> bool {
+    // SAFETY: neither call has conditions.
+    OTHERS.load(SeqCst) && !IS_TESTS.get() && unsafe { libc::gettid() != libc::getpid() }
 }
 
 // SAFETY: all memory is the system's; a refusal is a NULL, as the trait allows.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let is_armed = IS_ARMED.get() || (OTHERS.load(SeqCst) && !IS_TESTS.get());
+        let is_armed = IS_ARMED.get() || is_the_librarys();
         if is_armed && CALLS.fetch_add(1, SeqCst) + 1 == FAIL_AT.load(SeqCst) {
             return null_mut();
         }
