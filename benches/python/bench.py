@@ -6,13 +6,8 @@ Each round measures every case with one library and then with the other, so a ra
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import statistics
-import subprocess
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, NamedTuple
 
 import nanoarrow.device
@@ -130,64 +125,11 @@ def table(found: list[tuple[Case, list[float], list[float]]]) -> str:
     return "\n".join(lines)
 
 
-# Whole trips, whose instructions are worth counting.
-COUNTED = 2
-WARM_UP, TURNS = 100, 1000
-
-
-def total(case: int, side: str, turns: int) -> int:
-    """The instructions of a process that takes so many turns, as callgrind counts them."""
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + os.devnull, sys.executable, __file__]
-    # Hashes that differ from run to run would take other ways.
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    finished = subprocess.run(
-        [*command, "--take", str(case), side, str(turns)], capture_output=True, text=True, env=environment, check=True,
-    )
-    found = re.search(r"Collected : (\d+)", finished.stderr)
-    assert found, finished.stderr
-    return int(found[1])
-
-
-def counted() -> str:
-    """The instructions of one turn of each whole trip as a table."""
-    jobs = [(case, side, turns) for case in range(COUNTED) for side in ("ours", "theirs") for turns in (0, TURNS)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        totals = dict(zip(jobs, pool.map(lambda job: total(*job), jobs)))
-    lines = ["| case | instructions | peer | peer's | ratio |", "|---|---|---|---|---|"]
-    for number, case in enumerate(batches()[:COUNTED]):
-        ours, theirs = (
-            (totals[number, side, TURNS] - totals[number, side, 0]) / TURNS for side in ("ours", "theirs")
-        )
-        lines.append(f"| {case.name} | {ours:.0f} | {case.peer} | {theirs:.0f} | {ours / theirs:.3f} |")
-    return "\n".join(lines)
-
-
-def take(case: int, side: str, turns: int) -> None:
-    """Takes the turns of one case, after a few of all of them."""
-    cases = batches()[:COUNTED]
-    for one in cases:
-        for _ in range(WARM_UP):
-            one.ours()
-            one.theirs()
-    op = getattr(cases[case], side)
-    for _ in range(turns):
-        op()
-
-
 def main() -> None:
     """Measures everything and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--instructions", action="store_true", help="count those of the whole trips, by valgrind")
-    parser.add_argument("--take", nargs=3, help=argparse.SUPPRESS)
-    words = parser.parse_args()
-    if words.take:
-        take(int(words.take[0]), words.take[1], int(words.take[2]))
-        return
-    if words.instructions:
-        print(counted())
-        return
-    rounds = max(1, words.rounds)
+    rounds = max(1, parser.parse_args().rounds)
     before = bowstring.live_counts()
     print(table(measure(batches() + tensors(), rounds)))
     # Types of schemas that were seen are kept for the next time.

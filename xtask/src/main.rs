@@ -64,7 +64,6 @@ cargo xtask COMMAND
   bench [--rounds N]          the benchmarks beside nanoarrow, as a table
   bench validate [--rounds N] validation beside nanoarrow, Arrow C++ and arrow-rs, as a table
   bench python [--rounds N]   hand-overs in Python beside pyarrow, nanoarrow and numpy, as a table
-  bench python --instructions whole trips of a batch in Python, counted by valgrind
   bench --gate                instructions and allocations against benches/gates.txt
   matrix [--write]            from every Python library to every other through bowstring; --write makes docs/matrix.md
   interop libcudf             the cuDF profiles against the real libcudf; installs about 0.7 GB, needs no GPU
@@ -108,7 +107,11 @@ fn dispatch(args: &[String]) -> Result<bool> {
             let rounds = n.parse().map_err(|_| USAGE.to_owned())?;
             bench_validate::measure(workspace, Some(rounds)).map(|()| true)
         }
-        ["bench", "python", rest @ ..] => python_package::bench(workspace, rest),
+        ["bench", "python"] => python_package::bench(workspace, None),
+        ["bench", "python", "--rounds", n] => {
+            let rounds = n.parse().map_err(|_| USAGE.to_owned())?;
+            python_package::bench(workspace, Some(rounds))
+        }
         ["matrix"] => python_package::matrix(workspace, false),
         ["matrix", "--write"] => python_package::matrix(workspace, true),
         ["bench", "--gate"] => bench::show_gate(workspace),
