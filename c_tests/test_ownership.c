@@ -381,6 +381,65 @@ static void test_wrapped(void) {
   }
 }
 
+static BowstringLiveCounts while_let_go;
+
+static void count_and_let_go(void *owner) {
+  while_let_go = live_counts();
+  ++*(int *)owner;
+}
+
+/* Each thing counts until its owner's function has returned, so that who waits for a count may take away what that uses. */
+static void test_counted_while_let_go(void) {
+  static const int64_t values[2] = {1, 2};
+  const BowstringNode node = {2, 0, 0, 2};
+  BowstringType *type = sample_type(sample_named("int64"));
+  for (int kind = 0; kind < 5; kind++) {
+    check_about("kind %d", kind);
+    int runs = 0;
+    BowstringOwnedBuffer buffers[2] = {{0}, {values, sizeof values, &runs, count_and_let_go}};
+    BowstringLiveCounts before = live_counts();
+    struct ArrowDeviceArray raw;
+    BowstringArray *array = NULL;
+    BowstringBuffer *buffer = NULL;
+    BowstringStream *stream = NULL;
+    struct DLManagedTensorVersioned *tensor = NULL;
+    memset(&while_let_go, 0, sizeof while_let_go);
+    CHECK_OK(bowstring_device_array_from_buffers(type, &node, 1, buffers, 2, NULL, &raw, &report));
+    if (kind != 0) CHECK_OK(bowstring_array_import_typed(&raw, type, &array, &report));
+    switch (kind) {
+      case 0:
+        bowstring_device_array_release(&raw);
+        CHECK(while_let_go.blocks == before.blocks + 1);
+        break;
+      case 1:
+        bowstring_array_release(array);
+        CHECK(while_let_go.arrays == before.arrays + 1);
+        break;
+      case 2:
+        CHECK_OK(bowstring_array_buffer(array, 1, &buffer, &report));
+        bowstring_array_release(array);
+        bowstring_buffer_release(buffer);
+        CHECK(while_let_go.buffers == before.buffers + 1);
+        break;
+      case 3:
+        CHECK_OK(bowstring_array_to_tensor(array, NULL, &tensor, &report));
+        bowstring_array_release(array);
+        bowstring_tensor_release(tensor);
+        CHECK(while_let_go.tensors == before.tensors + 1);
+        break;
+      default:
+        CHECK_OK(bowstring_stream_from_arrays(type, (const BowstringArray *const *)&array, 1, &stream, &report));
+        bowstring_array_release(array);
+        bowstring_stream_release(stream);
+        CHECK(while_let_go.streams == before.streams + 1);
+        break;
+    }
+    CHECK_INT(runs, 1);
+    live_as_before(&before);
+  }
+  bowstring_type_release(type);
+}
+
 int main(void) {
   BowstringLiveCounts before = live_counts();
   test_modes();
@@ -390,6 +449,7 @@ int main(void) {
   test_added_owner();
   test_borrowed();
   test_wrapped();
+  test_counted_while_let_go();
   live_as_before(&before);
   return check_end(60000);
 }

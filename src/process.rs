@@ -92,7 +92,8 @@ pub extern "C" fn bowstring_callback_scope_close() {
 
 /// Counts what the library made and has not freed, for leak hunts.
 ///
-/// A NULL pointer or a struct_size that is too small leaves the struct as it is.
+/// Each thing counts until the functions that let go what it owns have returned. A NULL pointer or a struct_size that is too
+/// small leaves the struct as it is.
 ///
 /// Ownership: the struct is the caller's; only its struct_size is read. Any thread may call it, and sees some moment
 /// between the calls of other threads.

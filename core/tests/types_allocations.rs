@@ -1,50 +1,33 @@
-//! A type is one allocation, and none when it is refused in the first pass. One test, so that nothing else allocates.
-#![allow(clippy::arithmetic_side_effects, clippy::unwrap_used, reason = "tests may fail hard")]
+//! A type is one allocation, and none when it is refused in the first pass.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::unwrap_used,
+    clippy::disallowed_macros,
+    reason = "tests may fail hard, and have a thread of their own to count"
+)]
 
 mod types_support;
+#[path = "../../tests/support/allocator.rs"]
+mod allocator;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use allocator::{TestAllocator, armed, live_bytes};
 use bowstring_core::abi::SchemaView;
 use bowstring_core::error::{Report, Status, TextBuffer};
 use bowstring_core::types::Type;
 use types_support::{Schemas, encode, raw};
 
-struct Counting;
-
-static CALLS: AtomicUsize = AtomicUsize::new(0);
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-/// The number of allocations that still succeed.
-static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
-
-// SAFETY: all memory is the system's.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::SeqCst);
-        if LEFT.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err() {
-            return core::ptr::null_mut();
-        }
-        LIVE.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(1, Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static ALLOCATOR: TestAllocator = TestAllocator;
 
 /// What `f` returns, and how often it allocated.
 fn count<T>(f: impl FnOnce() -> T) -> (T, usize) {
-    let before = CALLS.load(Ordering::SeqCst);
-    let result = f();
-    (result, CALLS.load(Ordering::SeqCst) - before)
+    armed(0, f)
+}
+
+/// What the status of `f` is with no memory at all for its one allocation.
+fn refused(f: impl FnOnce() -> bowstring_core::error::Result<Type>) -> (Option<Status>, usize) {
+    let (result, calls) = armed(1, f);
+    (result.err().map(|failure| failure.status()), calls)
 }
 
 #[test]
@@ -58,7 +41,7 @@ fn a_type_is_one_allocation() {
     let root = schemas.field("+s", "", &[list, coded]);
     // SAFETY: the schemas are well formed and live to the end of the test.
     let view = || unsafe { SchemaView::new(raw(root)) };
-    let live = LIVE.load(Ordering::SeqCst);
+    let live = live_bytes();
 
     let (imported, calls) = count(|| Type::from_schema(view(), &mut Report::silent()).unwrap());
     assert_eq!(calls, 1);
@@ -80,16 +63,10 @@ fn a_type_is_one_allocation() {
     assert_eq!((status, calls), (Status::InvalidData, 0));
     raw(item).format = c"tsu:".as_ptr();
 
-    LEFT.store(0, Ordering::SeqCst);
-    let refused = [
-        Type::from_schema(view(), &mut Report::silent()).map(drop),
-        Type::build(b"+s", b"b", 0, &parts, None, None, &mut Report::silent()).map(drop),
-        Type::parse(text, &mut Report::silent()).map(drop),
-    ];
-    LEFT.store(usize::MAX, Ordering::SeqCst);
-    for result in refused {
-        assert_eq!(result.unwrap_err().status(), Status::OutOfMemory);
-    }
+    let none = (Some(Status::OutOfMemory), 1);
+    assert_eq!(refused(|| Type::from_schema(view(), &mut Report::silent())), none);
+    assert_eq!(refused(|| Type::build(b"+s", b"b", 0, &parts, None, None, &mut Report::silent())), none);
+    assert_eq!(refused(|| Type::parse(text, &mut Report::silent())), none);
     drop((imported, parts, built, parsed));
-    assert_eq!(LIVE.load(Ordering::SeqCst), live);
+    assert_eq!(live_bytes(), live);
 }

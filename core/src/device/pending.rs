@@ -267,9 +267,9 @@ fn find(from: u64) -> Option<(u64, SharedEvent)> {
 fn let_go(number: u64) {
     let entry = lock().take(number);
     if let Some(entry) = entry {
-        counts::PENDING.remove();
         // SAFETY: whoever took the entry out has it alone.
         unsafe { free(entry) };
+        counts::PENDING.remove();
     }
 }
 

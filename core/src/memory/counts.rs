@@ -33,14 +33,30 @@ impl Live {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less.
+    /// One less, behind everything that its end did: who waits for a count of 0 may take away what owners used.
     pub fn remove(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+
+    /// One more, for as long as the result is there.
+    pub fn one(&'static self) -> One {
+        self.add();
+        One(self)
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A live thing. As the last member of a struct it is counted until the members before it are dropped.
+#[derive(Debug)]
+pub struct One(&'static Live);
+
+impl Drop for One {
+    fn drop(&mut self) {
+        self.0.remove();
     }
 }
 

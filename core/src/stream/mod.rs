@@ -75,6 +75,7 @@ struct Block {
     is_cancelled: AtomicBool,
     canceller: Option<Canceller>,
     inner: Turns<Inner>,
+    _counted: counts::One,
 }
 
 /// What changes while a stream is asked.
@@ -102,12 +103,6 @@ enum State {
     Failed,
 }
 
-impl Drop for Block {
-    fn drop(&mut self) {
-        counts::STREAMS.remove();
-    }
-}
-
 impl Stream {
     /// A stream over a source, which is made only once nothing can fail any more: two allocations.
     ///
@@ -130,7 +125,6 @@ impl Stream {
             text: [0; TEXT],
             sync: HostSync(Sync::NONE),
         };
-        counts::STREAMS.add();
         Ok(Self(block.fill(Block {
             mark: mark(Kind::Stream).addr(),
             ty: ty.clone(),
@@ -139,6 +133,7 @@ impl Stream {
             is_cancelled: AtomicBool::new(false),
             canceller,
             inner: Turns::new(inner),
+            _counted: counts::STREAMS.one(),
         })))
     }
 

@@ -229,7 +229,6 @@ unsafe extern "C" fn delete<T>(tensor: *mut T) {
     if block.is_null() {
         return;
     }
-    counts::TENSORS.remove();
     // SAFETY: the struct is the first member of its block, whose only owner ends here.
     unsafe {
         let owner = ManuallyDrop::take(&mut (*block).owner);
@@ -237,6 +236,7 @@ unsafe extern "C" fn delete<T>(tensor: *mut T) {
         std::alloc::dealloc(block.cast(), layout);
         drop(owner);
     }
+    counts::TENSORS.remove();
 }
 
 /// What lets a tensor go, for what is made of its memory. The tensor is the owner's from then on.

@@ -146,7 +146,6 @@ impl Drop for Array {
         }
         fence(Ordering::Acquire);
         let window = self.0.as_ptr();
-        counts::ARRAYS.remove();
         // SAFETY: this was the last handle. A window in the tree's block goes with it, so nothing is read after that.
         unsafe {
             let layout = (*window).layout;
@@ -156,6 +155,7 @@ impl Drop for Array {
             }
             drop(tree);
         }
+        counts::ARRAYS.remove();
     }
 }
 
