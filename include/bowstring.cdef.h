@@ -334,8 +334,17 @@ typedef struct BowstringPythonApi {
     int (*tuple_set_item)(void *tuple, ptrdiff_t index, void *item);
     void (*inc_ref)(void *object);
     void (*dec_ref)(void *object);
+    ptrdiff_t (*tuple_size)(void *tuple);
+    void *(*tuple_get_item)(void *tuple, ptrdiff_t index);
+    void *(*object_get_attr)(void *object, void *name);
+    void *(*object_get_attr_string)(void *object, const char *name);
+    void *(*object_vectorcall)(void *callable, void *const *args, size_t nargs, void *names);
+    void *(*object_vectorcall_method)(void *name, void *const *args, size_t nargs, void *names);
+    void *(*type_generic_alloc)(void *class, ptrdiff_t items);
     void *none;
     void *type_error;
+    void *true_object;
+    size_t object_size;
 } BowstringPythonApi;
 #define BOWSTRING_OK 0
 #define BOWSTRING_INVALID_ARGUMENT 1
@@ -752,3 +761,10 @@ void *bowstring_python_buffer_release(void *module,
                                       void *handle);
 void *bowstring_python_type_release(void *module,
                                     void *handle);
+void *bowstring_python_array_take(void *known,
+                                  void *producer);
+void *bowstring_python_array_give(void *instance,
+                                  void *const *args,
+                                  ptrdiff_t nargs,
+                                  void *names);
+void bowstring_python_array_finalize(void *instance);

@@ -624,10 +624,28 @@ typedef struct BowstringPythonApi {
     void (*inc_ref)(void *object);
     /// Py_DecRef.
     void (*dec_ref)(void *object);
+    /// PyTuple_Size.
+    ptrdiff_t (*tuple_size)(void *tuple);
+    /// PyTuple_GetItem.
+    void *(*tuple_get_item)(void *tuple, ptrdiff_t index);
+    /// PyObject_GetAttr.
+    void *(*object_get_attr)(void *object, void *name);
+    /// PyObject_GetAttrString.
+    void *(*object_get_attr_string)(void *object, const char *name);
+    /// PyObject_Vectorcall.
+    void *(*object_vectorcall)(void *callable, void *const *args, size_t nargs, void *names);
+    /// PyObject_VectorcallMethod.
+    void *(*object_vectorcall_method)(void *name, void *const *args, size_t nargs, void *names);
+    /// PyType_GenericAlloc.
+    void *(*type_generic_alloc)(void *class, ptrdiff_t items);
     /// The object None: `id(None)`, or the address of _Py_NoneStruct.
     void *none;
     /// The class TypeError: `id(TypeError)`, or what PyExc_TypeError holds.
     void *type_error;
+    /// The object True: `id(True)`, or the address of _Py_TrueStruct.
+    void *true_object;
+    /// `object.__basicsize__`: where an instance's own memory begins in a class that is derived from object.
+    size_t object_size;
 } BowstringPythonApi;
 
 /// The call did what it says.
@@ -2259,6 +2277,51 @@ void *bowstring_python_buffer_release(void *module,
 BOWSTRING_API
 void *bowstring_python_type_release(void *module,
                                     void *handle);
+
+/// The array of a producer that exports to an address, under a schema that was seen before: a builtin by METH_O.
+///
+/// PyCFunction_NewEx is given a tuple, which is what the first parameter is: a class; the names of the producer's schema, of
+/// the method by which schemas compare, and of the one that exports to an address, such as "schema", "equals" and
+/// "_export_to_c_device"; and then any number of triples: a schema, an object that keeps its type alive, and the address of
+/// the BowstringType as an int. A schema is known that is one of these, or for which `known.equals(schema, True)` is True. The
+/// result is a new instance of the class, with the handle of an array; or None when the schema is not known or the array does
+/// not fit it: bowstring_python_array_import_raw says why.
+///
+/// Ownership: the instance is the caller's, and its class lets the array go; what the producer exported is the array's, or
+/// was released.
+/// Errors: as an exception, whatever the producer raises, or Python's own for a tuple that is none or is too short; a
+/// SystemError, because the result is NULL, before bowstring_python_init or without its optional members. The calling
+/// thread holds the interpreter's lock. One allocation of ours.
+/// Source: Arrow C Device interface, "ArrowDeviceArray"; Python C API, "METH_O", "PyObject_VectorcallMethod".
+BOWSTRING_API
+void *bowstring_python_array_take(void *known,
+                                  void *producer);
+
+/// Exports the array of an instance into two capsules: a method by METH_FASTCALL and METH_KEYWORDS, for PyDescr_NewMethod.
+///
+/// It is `__arrow_c_device_array__(requested_schema=None, **kwargs)` for nothing in particular: with another request than
+/// None, with a keyword, or when the export fails it returns what the instance's method `_answer_device_array` does with the
+/// same arguments.
+///
+/// Ownership: the array is borrowed from the instance; the capsules are the caller's, and own what they hold.
+/// Errors: those of `_answer_device_array`, as an exception; a SystemError, because the result is NULL, before
+/// bowstring_python_init or without its optional members. The calling thread holds the interpreter's lock. Four allocations
+/// of ours.
+/// Source: Arrow PyCapsule interface, "ArrowDeviceArray Export"; Python C API, "METH_FASTCALL | METH_KEYWORDS".
+BOWSTRING_API
+void *bowstring_python_array_give(void *instance,
+                                  void *const *args,
+                                  ptrdiff_t nargs,
+                                  void *names);
+
+/// Lets the array of an instance go: the Py_tp_finalize of a class.
+///
+/// Ownership: the handle is let go, and the instance has none afterwards. The producer's release may run now, on this thread
+/// and with the interpreter's lock held. An exception that is pending stays so.
+/// Errors: none. The calling thread holds the interpreter's lock; before bowstring_python_init it does nothing.
+/// Source: Python C API, "tp_finalize".
+BOWSTRING_API
+void bowstring_python_array_finalize(void *instance);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -21,7 +21,7 @@ use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use std::cell::Cell;
 
-use allocator::{TestAllocator, armed, live_bytes};
+use allocator::{TestAllocator, armed, live_bytes, unarmed};
 use bowstring::array::*;
 use bowstring::buffer::*;
 use bowstring::error::{BOWSTRING_INVALID_ARGUMENT, BOWSTRING_OK, BOWSTRING_OUT_OF_MEMORY};
@@ -41,6 +41,7 @@ static ALLOCATOR: TestAllocator = TestAllocator;
 
 thread_local! {
     static LET_GO: Cell<usize> = const { Cell::new(0) };
+    static TYPE: Cell<*mut BowstringType> = const { Cell::new(null_mut()) };
 }
 
 unsafe extern "C" fn let_go(_: *mut c_void) {
@@ -306,6 +307,79 @@ fn exceptions(ty: *mut BowstringType) {
     interpreter::clear();
 }
 
+unsafe extern "C" fn export(out: *mut c_void) {
+    let ty = TYPE.get();
+    // What the producer itself allocates is not what fails here.
+    unarmed(|| {
+        // SAFETY: as above.
+        filled(unsafe { &mut *out.cast::<ArrowDeviceArray>() }, ty);
+    });
+}
+
+/// A producer whose schema is known, and what is given of its array; each failure lets everything go.
+fn instances(ty: *mut BowstringType) {
+    TYPE.set(ty);
+    let (schema, kind) = (Object::int(null_mut()), Object::int(ty.cast()));
+    let producer = Object::producer(&schema, export);
+    // What names and classes are is for a real interpreter to know.
+    let known = Object::tuple(&[&schema, &schema, &schema, &schema, &schema, &schema, &kind]);
+    let take = |ours, python| {
+        let ((taken, n_ours), n_python) = failing(python, || {
+            // SAFETY: as above.
+            armed(ours, || unsafe { bowstring_python_array_take(known.address(), producer.address()) })
+        });
+        (taken, n_ours, n_python)
+    };
+    let finalized = |instance: Object| {
+        // SAFETY: as above.
+        unsafe { bowstring_python_array_finalize(instance.address()) };
+        assert!(instance.pointer().is_null());
+    };
+    let made = each_failure("python_array_take", |ours, python| {
+        LET_GO.set(0);
+        let (taken, n_ours, n_python) = take(ours, python);
+        assert_eq!(interpreter::is_raised(), taken.is_null());
+        interpreter::clear();
+        let exported = usize::from(python != 1);
+        if taken.is_null() {
+            assert_eq!((ours, LET_GO.get()), (0, exported));
+            return (false, n_ours, n_python);
+        }
+        let instance = Object::owned(taken);
+        if instance.is_none() {
+            assert_eq!((python, LET_GO.get()), (0, exported));
+            return (false, n_ours, n_python);
+        }
+        finalized(instance);
+        assert_eq!(LET_GO.get(), exported);
+        (true, n_ours, n_python)
+    });
+    assert_eq!(made, (1, 2), "one tree; an int and the instance");
+
+    let instance = Object::owned(take(0, 0).0);
+    let made = each_failure("python_array_give", |ours, python| {
+        let ((given, n_ours), n_python) = failing(python, || {
+            armed(ours, || {
+                let at = instance.address();
+                // SAFETY: as above.
+                unsafe { bowstring_python_array_give(at, core::ptr::null(), 0, null_mut()) }
+            })
+        });
+        assert!(!interpreter::is_raised());
+        // What fails is asked for again, which is answered with None here.
+        let given = Object::owned(given);
+        if !given.is_none() {
+            assert_eq!(given.names(), [SCHEMA, DEVICE]);
+        }
+        (!given.is_none(), n_ours, n_python)
+    });
+    assert_eq!(made, (4, 3));
+    interpreter::raise(7);
+    finalized(instance);
+    assert_eq!(interpreter::raised(), 7);
+    interpreter::clear();
+}
+
 fn refusals() {
     let zero = Object::int(null_mut());
     let (handle, status) = call(bowstring_python_array_export, &[&zero, &zero]);
@@ -325,6 +399,7 @@ fn every_allocation_may_fail() {
     imports(ty);
     imports_without_any_memory(ty);
     exports(ty);
+    instances(ty);
     exceptions(ty);
     refusals();
     // SAFETY: as above.

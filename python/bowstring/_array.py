@@ -58,17 +58,19 @@ def _number(index: int) -> int:
     return -1 if index == _c.NOTHING else index
 
 
-class Array(ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, ArrayPickling):
+class Array(
+    ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, ArrayPickling, _python.ArrayHandle
+):
     """Columnar data of any Arrow type on any device: a window on shared memory and its owners.
 
     Immutable, and safe to share between threads. Made by `bowstring.array`, `bowstring.from_buffers`, or by looking into another
     array. A struct array is what other libraries call a record batch.
     """
 
-    __slots__ = ("_handle", "_source", "__weakref__")
+    __slots__ = ("_came_by", "__weakref__")
 
-    _handle: int
-    _source: str
+    # Not set for what came by the protocol that most arrays come by.
+    _came_by: str
 
     def __init__(self) -> None:
         raise TypeError("an Array is made by bowstring.array() or bowstring.from_buffers()")
@@ -78,19 +80,15 @@ class Array(ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, Ar
         """An array that takes the handle over."""
         self = cls.__new__(cls)
         self._handle = handle
-        self._source = source
+        self._came_by = source
         return self
-
-    def __del__(self, _release: Any = _python.array_release) -> None:
-        if getattr(self, "_handle", 0):
-            _release(self._handle)
 
     # What it is.
 
     @property
     def source(self) -> str:
         """How the data came in, such as ``"__arrow_c_device_array__"``."""
-        return self._source
+        return getattr(self, "_came_by", "__arrow_c_device_array__")
 
     @property
     def type(self) -> Type:
@@ -194,7 +192,7 @@ class Array(ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, Ar
 
     def child(self, which: Union[str, int]) -> "Array":
         """A child by name or number, windowed with the array where the format has it so: in structs, not in lists."""
-        return Array._of(made(lib.bowstring_array_child, self._handle, self.type._index(which)), self._source)
+        return Array._of(made(lib.bowstring_array_child, self._handle, self.type._index(which)), self.source)
 
     @property
     def children(self) -> "list[Array]":
@@ -206,12 +204,12 @@ class Array(ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, Ar
         """The dictionary's values, None when the array is not dictionary-encoded."""
         if self.node().dictionary < 0:
             return None
-        return Array._of(made(lib.bowstring_array_dictionary, self._handle), self._source)
+        return Array._of(made(lib.bowstring_array_dictionary, self._handle), self.source)
 
     def slice(self, offset: int, length: Optional[int] = None) -> "Array":
         """`length` values from `offset` on; nothing is copied or clamped."""
         count = len(self) - offset if length is None else length
-        return Array._of(made(lib.bowstring_array_slice, self._handle, offset, count), self._source)
+        return Array._of(made(lib.bowstring_array_slice, self._handle, offset, count), self.source)
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("an Array is not a sequence of values; they come by to_numpy() or another library")
@@ -239,10 +237,13 @@ class Array(ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, Ar
             lib.bowstring_array_to_device, self._handle, struct_of(device_of(device)), byref(options), byref(handle),
             byref(c_bool()),
         )
-        return Array._of(handle.value or 0, self._source)
+        return Array._of(handle.value or 0, self.source)
 
     def synchronize(self, stream: Any = "host") -> "Array":
         """Waits for the array's event: ``"host"`` blocks until it is done, a queue waits for it. Returns the array."""
         sync = sync_of(stream)
         call(lib.bowstring_array_wait, self._handle, None if sync is None else byref(sync))
         return self
+
+
+Array.__arrow_c_device_array__ = _python.array_give(Array)

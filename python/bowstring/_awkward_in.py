@@ -300,5 +300,5 @@ def from_awkward(array: Any, *, copy: Optional[bool] = None) -> "Array":
         raise Unsupported(f"expected an Awkward Array of numpy's or CuPy's arrays, found one of {backend}")
     piece = _In(copy, ak, np).convert(layout)
     made_of = from_buffers(_rebuilt(piece.state), piece.nodes, piece.buffers)
-    made_of._source = "awkward"
+    made_of._came_by = "awkward"
     return made_of.to_device(made_of.device, share=False) if copy else made_of

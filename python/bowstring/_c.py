@@ -297,13 +297,18 @@ class CallbackScope(Sized):
 PYTHON_FUNCTIONS = (
     "PyCapsule_IsValid", "PyCapsule_GetName", "PyCapsule_GetPointer", "PyErr_Fetch", "PyErr_Restore",
     "PyErr_WriteUnraisable", "PyErr_Occurred", "PyErr_Clear", "PyErr_SetString", "PyCapsule_New", "PyLong_AsVoidPtr",
-    "PyLong_FromVoidPtr", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef",
+    "PyLong_FromVoidPtr", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef", "PyTuple_Size", "PyTuple_GetItem",
+    "PyObject_GetAttr", "PyObject_GetAttrString", "PyObject_Vectorcall", "PyObject_VectorcallMethod", "PyType_GenericAlloc",
 )
+# An object's id is its address in CPython, which is the only Python that has these functions.
+PYTHON_VALUES = {
+    "none": id(None), "type_error": id(TypeError), "true_object": id(True), "object_size": object.__basicsize__,
+}
 
 
 class PythonApi(Sized):
     _fields_ = [
-        ("struct_size", c_size_t), *((name, c_void_p) for name in (*PYTHON_FUNCTIONS, "none", "type_error")),
+        ("struct_size", c_size_t), *((name, c_void_p) for name in (*PYTHON_FUNCTIONS, *PYTHON_VALUES)),
     ]
 
 
@@ -448,6 +453,9 @@ FUNCTIONS = {
     "bowstring_python_array_import": (c_void_p, c_void_p, POINTER(c_void_p), c_ssize_t),
     "bowstring_python_array_import_raw": (c_void_p, c_void_p, POINTER(c_void_p), c_ssize_t),
     "bowstring_python_array_export": (c_void_p, c_void_p, POINTER(c_void_p), c_ssize_t),
+    "bowstring_python_array_take": (c_void_p, c_void_p, c_void_p),
+    "bowstring_python_array_give": (c_void_p, c_void_p, c_void_p, c_ssize_t, c_void_p),
+    "bowstring_python_array_finalize": (None, c_void_p),
     "bowstring_python_array_release": (c_void_p, c_void_p, c_void_p),
     "bowstring_python_buffer_release": (c_void_p, c_void_p, c_void_p),
     "bowstring_python_type_release": (c_void_p, c_void_p, c_void_p),

@@ -228,4 +228,4 @@ class ArrayChecks:
             lib.bowstring_array_conform, array._handle, _one_of(PROFILES, profile, "a profile"),
             None if sync is None else byref(sync), flags,
         )
-        return type(array)._of(handle, array._source)
+        return type(array)._of(handle, array.source)

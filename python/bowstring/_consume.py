@@ -328,7 +328,11 @@ def array(
     if schema is None and copy is None and via is None and stream is None:
         # What most callers want of most producers, without a detour.
         lane = _lanes.get(type(obj))
-        return _plain(obj) if lane is None else lane(obj)
+        if lane is not None:
+            found: Optional[Array] = lane(obj)
+            if found is not None:
+                return found
+        return _plain(obj)
     _queue_only(stream)
     wanted = Wanted(None if schema is None else as_type(schema), copy, stream)
     return _general(obj, wanted, via)
@@ -337,8 +341,8 @@ def array(
 def _plain(obj: Any) -> Array:
     """The array of a producer that is asked for nothing in particular."""
     kind = type(obj)
-    if kind.__module__ == "pyarrow.lib":
-        _pyarrow.learn(kind)
+    if kind.__module__ == "pyarrow.lib" and _pyarrow.is_record_batch(kind):
+        return _pyarrow.record_batch(obj)
     # Asked of the class: what its object has to say of it, or raises, is for the longer way.
     if kind is Array or kind is Stream or not hasattr(kind, "__arrow_c_device_array__"):
         return _general(obj, _ANYTHING, None)
@@ -359,12 +363,12 @@ def _general(obj: Any, wanted: Wanted, via: Optional[str]) -> Array:
     if via is None:
         if isinstance(obj, Array):
             handle = _fitting(lib.bowstring_array_retain(obj._handle), wanted)
-            return Array._of(_copied(handle, stream) if copy else handle, obj._source)
+            return Array._of(_copied(handle, stream) if copy else handle, obj.source)
         if isinstance(obj, Stream):
             with obj._taken() as taken:
                 one, taken.value = taken.value or 0, None
             handle = _fitting(_one_of(one, wanted), wanted)
-            return Array._of(_copied(handle, stream) if copy else handle, obj._source)
+            return Array._of(_copied(handle, stream) if copy else handle, obj.source)
     return _first_of(obj, wanted, _names_of(via))
 
 

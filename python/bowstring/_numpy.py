@@ -115,7 +115,7 @@ def on_host(array: "Array", copy: Optional[bool], what: str) -> "Array":
             lib.bowstring_array_to_device, array._handle, struct_of(Device(CPU, -1)), byref(options), byref(handle),
             byref(shared),
         )
-        here = type(array)._of(handle.value or 0, array._source)
+        here = type(array)._of(handle.value or 0, array.source)
         if shared or copy is not False:
             return here
     raise InvalidArgument(

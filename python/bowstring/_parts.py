@@ -123,7 +123,7 @@ class ArrayParts:
         array = cast("Array", self)
         sync = sync_of(stream)
         sized = made(lib.bowstring_array_resolve_sizes, array._handle, None if sync is None else byref(sync))
-        return type(array)._of(sized, array._source)
+        return type(array)._of(sized, array.source)
 
 
 def _drop(memory: "Iterable[Any]") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _capsules, _python
+from . import _capsules
 from ._device import sync_of
 from ._memory import same_values, with_views_as
 from ._produce_tensors import ArrayTensors, BufferTensors
@@ -14,9 +14,6 @@ from ._type import Type
 if TYPE_CHECKING:
     from ._array import Array
     from ._stream import Stream
-
-
-_export = _python.array_export
 
 
 def _no_more(keywords: "dict[str, Any]") -> None:
@@ -67,7 +64,7 @@ class ArrayProtocols(ArrayTensors):
         answer = _answer(self, requested_schema)
         return _capsules.array_capsules(answer._handle, True, sync_of("host"))
 
-    def __arrow_c_device_array__(
+    def _answer_device_array(
         self: Any, requested_schema: Optional[object] = None, **kwargs: Any
     ) -> "tuple[object, object]":
         """Capsules with the array's type and the array, on its device. Nothing waits: the event goes with it.
@@ -79,13 +76,13 @@ class ArrayProtocols(ArrayTensors):
         NotImplementedError
             A keyword that this version does not know is not None.
         """
-        if requested_schema is None and not kwargs:
-            # Without a record first: who fails says why when it is asked again.
-            found = _export(self._handle, False, 0)
-            return _capsules.array_capsules(self._handle, False) if found is None else found
         _no_more(kwargs)
         answer = _answer(self, requested_schema)
         return _capsules.array_capsules(answer._handle, False)
+
+    if TYPE_CHECKING:
+        # A method in C, for which what is asked for in particular, or fails, is answered by the one above.
+        __arrow_c_device_array__ = _answer_device_array
 
     def __arrow_c_stream__(self: Any, requested_schema: Optional[object] = None) -> object:
         """A capsule with a stream in CPU memory whose only array this is."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from . import _c, _python
 from ._array import Array
@@ -19,44 +18,42 @@ from ._type import Type
 # How many schemas are remembered, the last one first.
 _REMEMBERED = 4
 _seen: "list[tuple[Any, Type]]" = []
-_local = threading.local()
+
+# What takes an array of a class whose schema is known; None is its answer where `record_batch` has to look.
+lanes: "dict[type, Callable[[Any], Optional[Array]]]" = {}
 
 
-_new, _import_raw = object.__new__, _python.array_import_raw
-
-
-def _record_batch(batch: Any) -> Array:
-    """The array of a ``pyarrow.RecordBatch``."""
-    try:
-        address = _local.address
-    except AttributeError:
-        _local.struct = _c.ArrowDeviceArray()
-        _local.address = address = ctypes.addressof(_local.struct)
-    schema = batch.schema
-    for known, kind in _seen:
-        if known is schema or known.equals(schema, True):
-            break
-    else:
-        kind = Type(schema)
-        _seen.insert(0, (schema, kind))
-        del _seen[_REMEMBERED:]
+def record_batch(batch: Any) -> Array:
+    """The array of a ``pyarrow.RecordBatch``, whose schema is remembered."""
+    kind = _remembered(batch.schema) or _remember(type(batch), batch.schema)
+    struct = _c.ArrowDeviceArray()
+    address = ctypes.addressof(struct)
     batch._export_to_c_device(address)
-    # Without a record first: a failure takes nothing, and says why when it is asked again.
-    handle = _import_raw(address, kind._handle, 0) or _import_raw(address, kind._handle, record_address())
+    handle = _python.array_import_raw(address, kind._handle, record_address())
     if handle is None:
         error = failure(error_record())
-        lib.bowstring_device_array_release(_local.struct)
+        lib.bowstring_device_array_release(struct)
         raise error
-    array = _new(Array)
-    array._handle, array._source = handle, "__arrow_c_device_array__"
-    return array
+    return Array._of(handle, "__arrow_c_device_array__")
 
 
-lanes: "dict[type, Callable[[Any], Array]]" = {}
+def _remembered(schema: Any) -> Optional[Type]:
+    for known, kind in _seen:
+        if known is schema or known.equals(schema, True):
+            return kind
+    return None
 
 
-def learn(kind: type) -> None:
-    """Adds the way in for a class of PyArrow's, which somebody has imported, if there is one."""
-    known = getattr(sys.modules["pyarrow"], "RecordBatch", None)
-    if kind is known and hasattr(known, "_export_to_c_device"):
-        lanes[kind] = _record_batch
+def _remember(kind: type, schema: Any) -> Type:
+    """The schema's type, which the class's lane knows from now on."""
+    made = Type(schema)
+    _seen.insert(0, (schema, made))
+    del _seen[_REMEMBERED:]
+    known = [part for schema, made in list(_seen) for part in (schema, made, made._handle)]
+    lanes[kind] = _python.array_take((Array, "schema", "equals", "_export_to_c_device", *known))
+    return made
+
+
+def is_record_batch(kind: type) -> bool:
+    """Whether a class of PyArrow's, which somebody has imported, is the one with this way in."""
+    return kind is getattr(sys.modules["pyarrow"], "RecordBatch", None) and hasattr(kind, "_export_to_c_device")

@@ -159,7 +159,7 @@ class ArrayValues:
         address, handle = c_void_p(tensor.address), c_void_p()
         call(lib.bowstring_array_from_tensor, byref(address), None, None, byref(handle))
         tensor.taken()
-        return type(array)._of(handle.value or 0, array._source)
+        return type(array)._of(handle.value or 0, array.source)
 
     @property
     def validity(self) -> "Optional[Validity]":

@@ -17,6 +17,7 @@ def pytest_collection_finish():
 def _forget():
     """Lets go what is kept for the next time, and what is unreachable."""
     _pyarrow._seen.clear()
+    _pyarrow.lanes.clear()
     gc.collect()
 
 

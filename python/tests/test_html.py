@@ -87,7 +87,7 @@ def test_it_is_one_element_that_asks_for_nothing():
 
 def test_everything_is_escaped():
     array = ours(pa.record_batch([pa.array([1])] * len(EVIL), names=EVIL))
-    array._source = EVIL[1]
+    array._came_by = EVIL[1]
     text = array._repr_html_()
     tree = Tree(text)
     assert len(tree.all("details")) == 1 + len(EVIL) and not tree.all("script") and not tree.all("img")

@@ -29,14 +29,14 @@ const DEVICE_ARRAY: &core::ffi::CStr = c"arrow_device_array";
 
 /// The struct that an array comes in.
 #[derive(Clone, Copy)]
-enum Given {
+pub(super) enum Given {
     Device(*mut ArrowDeviceArray),
     Host(*mut ArrowArray),
 }
 
 impl Given {
     #[inline(always)]
-    unsafe fn import(self, ty: &Type, report: &mut Report<'_>) -> Result<Array> {
+    pub(super) unsafe fn import(self, ty: &Type, report: &mut Report<'_>) -> Result<Array> {
         // SAFETY: as the caller promises.
         unsafe {
             let from = match self {
@@ -256,25 +256,37 @@ pub unsafe extern "C" fn bowstring_python_array_export(
         lock.answer(error, |report| {
             let handle = lock.address::<BowstringArray>(array, "an array", report)?;
             let host = lock.address::<c_void>(host, "whether it is a host array", report)?;
-            let array = array_of(handle, report)?;
-            let Some(ty) = array.ty() else {
-                return Err(report.fail(Status::Internal, format_args!("expected a type, found none")));
-            };
-            let mut schema = Held::new(report)?;
-            schema.put(export_schema(&ty, report)?.into_raw());
-            let array = if host.is_null() {
-                let mut out = Held::new(report)?;
-                out.put(array.export(report)?.into_raw());
-                lock.capsule_of::<ArrowDeviceArray>(out, DEVICE_ARRAY, report)?
-            } else {
-                let mut out = Held::new(report)?;
-                out.put(array.export_host(&Sync::NONE, report)?.into_raw().array);
-                lock.capsule_of::<ArrowArray>(out, HOST_ARRAY, report)?
-            };
-            let schema = lock.capsule_of::<ArrowSchema>(schema, SCHEMA, report)?;
-            lock.pair_of(schema, array, report)
+            exported(lock, handle, !host.is_null(), report)
         })
     })
+}
+
+/// The capsules of an array's type and of the array.
+#[inline(always)]
+pub(super) unsafe fn exported<'a>(
+    lock: Lock<'a>,
+    handle: *mut BowstringArray,
+    is_host: bool,
+    report: &mut Report<'_>,
+) -> Result<Object<'a>> {
+    // SAFETY: as the caller promises.
+    let array = unsafe { array_of(handle, report)? };
+    let Some(ty) = array.ty() else {
+        return Err(report.fail(Status::Internal, format_args!("expected a type, found none")));
+    };
+    let mut schema = Held::new(report)?;
+    schema.put(export_schema(&ty, report)?.into_raw());
+    let array = if is_host {
+        let mut out = Held::new(report)?;
+        out.put(array.export_host(&Sync::NONE, report)?.into_raw().array);
+        lock.capsule_of::<ArrowArray>(out, HOST_ARRAY, report)?
+    } else {
+        let mut out = Held::new(report)?;
+        out.put(array.export(report)?.into_raw());
+        lock.capsule_of::<ArrowDeviceArray>(out, DEVICE_ARRAY, report)?
+    };
+    let schema = lock.capsule_of::<ArrowSchema>(schema, SCHEMA, report)?;
+    lock.pair_of(schema, array, report)
 }
 
 /// Lets an array handle go: a builtin by METH_O, of the handle's address as an int. 0 is fine. The result is None.

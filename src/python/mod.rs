@@ -3,9 +3,11 @@
 //! No libpython is linked: whoever loads the library hands in the addresses.
 
 mod calls;
+mod instances;
 mod objects;
 
 pub use calls::*;
+pub use instances::*;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
@@ -75,10 +77,43 @@ pub struct BowstringPythonApi {
     pub inc_ref: Option<unsafe extern "C" fn(object: *mut c_void)>,
     /// Py_DecRef.
     pub dec_ref: Option<unsafe extern "C" fn(object: *mut c_void)>,
+    /// PyTuple_Size.
+    pub tuple_size: Option<unsafe extern "C" fn(tuple: *mut c_void) -> isize>,
+    /// PyTuple_GetItem.
+    pub tuple_get_item: Option<unsafe extern "C" fn(tuple: *mut c_void, index: isize) -> *mut c_void>,
+    /// PyObject_GetAttr.
+    pub object_get_attr: Option<unsafe extern "C" fn(object: *mut c_void, name: *mut c_void) -> *mut c_void>,
+    /// PyObject_GetAttrString.
+    pub object_get_attr_string:
+        Option<unsafe extern "C" fn(object: *mut c_void, name: *const c_char) -> *mut c_void>,
+    /// PyObject_Vectorcall.
+    pub object_vectorcall: Option<
+        unsafe extern "C" fn(
+            callable: *mut c_void,
+            args: *const *mut c_void,
+            nargs: usize,
+            names: *mut c_void,
+        ) -> *mut c_void,
+    >,
+    /// PyObject_VectorcallMethod.
+    pub object_vectorcall_method: Option<
+        unsafe extern "C" fn(
+            name: *mut c_void,
+            args: *const *mut c_void,
+            nargs: usize,
+            names: *mut c_void,
+        ) -> *mut c_void,
+    >,
+    /// PyType_GenericAlloc.
+    pub type_generic_alloc: Option<unsafe extern "C" fn(class: *mut c_void, items: isize) -> *mut c_void>,
     /// The object None: `id(None)`, or the address of _Py_NoneStruct.
     pub none: *mut c_void,
     /// The class TypeError: `id(TypeError)`, or what PyExc_TypeError holds.
     pub type_error: *mut c_void,
+    /// The object True: `id(True)`, or the address of _Py_TrueStruct.
+    pub true_object: *mut c_void,
+    /// `object.__basicsize__`: where an instance's own memory begins in a class that is derived from object.
+    pub object_size: usize,
 }
 
 // SAFETY: `repr(C)`, starts with a `usize`; a zero function pointer is None, and the rest are pointers.
@@ -176,6 +211,12 @@ impl Python {
         }
     }
 
+    /// Keeps the exception that is pending, until the result goes.
+    unsafe fn aside(&self) -> Aside<'_> {
+        // SAFETY: the caller holds the interpreter's lock.
+        Aside { python: self, pending: unsafe { self.take_exception() } }
+    }
+
     unsafe fn take_exception(&self) -> Exception {
         let mut taken = Exception([core::ptr::null_mut(); 3]);
         let [kind, value, traceback] = &mut taken.0;
@@ -264,7 +305,7 @@ pub unsafe extern "C" fn bowstring_python_capsule_destructor(capsule: *mut c_voi
         }
         // SAFETY: as the caller promises, here and below.
         unsafe {
-            let aside = Aside { python, pending: python.take_exception() };
+            let aside = python.aside();
             python.empty(capsule);
             drop(aside);
         }

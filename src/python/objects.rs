@@ -1,11 +1,12 @@
 //! Python's objects, as the calls for builtins see them.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::num::NonZero;
 use core::ptr::NonNull;
 
 use bowstring_core::error::{ErrorRecord, Failed, Lossy, Report, Result, Status};
 
-use super::{BowstringPythonApi, Python, bowstring_python_capsule_destructor};
+use super::{Aside, BowstringPythonApi, Python, bowstring_python_capsule_destructor};
 use crate::guard::guard;
 use crate::raw::{Raw, free_raw, new_raw};
 
@@ -26,9 +27,20 @@ pub(super) struct Calls {
     tuple_set_item: unsafe extern "C" fn(*mut c_void, isize, *mut c_void) -> c_int,
     inc_ref: unsafe extern "C" fn(*mut c_void),
     dec_ref: unsafe extern "C" fn(*mut c_void),
+    tuple_size: unsafe extern "C" fn(*mut c_void) -> isize,
+    tuple_get_item: unsafe extern "C" fn(*mut c_void, isize) -> *mut c_void,
+    get_attr: unsafe extern "C" fn(*mut c_void, *mut c_void) -> *mut c_void,
+    get_attr_string: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void,
+    vectorcall: Vectorcall,
+    vectorcall_method: Vectorcall,
+    generic_alloc: unsafe extern "C" fn(*mut c_void, isize) -> *mut c_void,
     none: NonNull<c_void>,
     type_error: NonNull<c_void>,
+    true_object: NonNull<c_void>,
+    object_size: NonZero<usize>,
 }
+
+type Vectorcall = unsafe extern "C" fn(*mut c_void, *const *mut c_void, usize, *mut c_void) -> *mut c_void;
 
 impl Calls {
     pub(super) fn new(api: &BowstringPythonApi) -> Option<Calls> {
@@ -43,8 +55,17 @@ impl Calls {
             tuple_set_item: api.tuple_set_item?,
             inc_ref: api.inc_ref?,
             dec_ref: api.dec_ref?,
+            tuple_size: api.tuple_size?,
+            tuple_get_item: api.tuple_get_item?,
+            get_attr: api.object_get_attr?,
+            get_attr_string: api.object_get_attr_string?,
+            vectorcall: api.object_vectorcall?,
+            vectorcall_method: api.object_vectorcall_method?,
+            generic_alloc: api.type_generic_alloc?,
             none: NonNull::new(api.none)?,
             type_error: NonNull::new(api.type_error)?,
+            true_object: NonNull::new(api.true_object)?,
+            object_size: NonZero::new(api.object_size)?,
         })
     }
 }
@@ -56,6 +77,12 @@ pub(super) struct Object<'a> {
 }
 
 impl Object<'_> {
+    /// The object, which this reference keeps.
+    #[inline(always)]
+    pub(super) fn at(&self) -> *mut c_void {
+        self.at.as_ptr()
+    }
+
     /// Hands the reference on.
     pub(super) fn into_raw(self) -> *mut c_void {
         let at = self.at;
@@ -231,6 +258,13 @@ impl<'a> Lock<'a> {
         self.made(int, size_of::<usize>(), report)
     }
 
+    /// An int that holds an address, or an exception.
+    #[inline(always)]
+    pub(super) fn int_or_raise<T>(self, at: *mut T) -> Option<Object<'a>> {
+        // SAFETY: the lock is held.
+        self.owned(unsafe { (self.calls.from_void_ptr)(at.cast()) })
+    }
+
     /// A capsule that owns the struct.
     #[inline(always)]
     pub(super) fn capsule_of<T: Raw>(
@@ -264,6 +298,86 @@ impl<'a> Lock<'a> {
         }
     }
 
+    /// An item of a tuple, which the tuple keeps. What is no tuple, or shorter, leaves Python's own exception behind.
+    #[inline(always)]
+    pub(super) fn item(self, tuple: *mut c_void, index: isize) -> Option<NonNull<c_void>> {
+        // SAFETY: the lock is held and the object is live.
+        NonNull::new(unsafe { (self.calls.tuple_get_item)(tuple, index) })
+    }
+
+    /// How many items a tuple has.
+    #[inline(always)]
+    pub(super) fn size_of(self, tuple: *mut c_void) -> isize {
+        // SAFETY: the lock is held and the object is live.
+        unsafe { (self.calls.tuple_size)(tuple) }
+    }
+
+    /// The reference that a call returned; NULL has left an exception behind.
+    #[inline(always)]
+    fn owned(self, at: *mut c_void) -> Option<Object<'a>> {
+        Some(Object { at: NonNull::new(at)?, lock: self })
+    }
+
+    /// An attribute by a name that is an object, or an exception.
+    #[inline(always)]
+    pub(super) fn attribute(self, object: *mut c_void, name: NonNull<c_void>) -> Option<Object<'a>> {
+        // SAFETY: the lock is held and the objects are live.
+        self.owned(unsafe { (self.calls.get_attr)(object, name.as_ptr()) })
+    }
+
+    /// What a method of the first argument returns, or an exception.
+    #[inline(always)]
+    pub(super) fn call_method(self, name: NonNull<c_void>, args: &[*mut c_void]) -> Option<Object<'a>> {
+        // SAFETY: the lock is held and the objects are live.
+        self.owned(unsafe {
+            (self.calls.vectorcall_method)(name.as_ptr(), args.as_ptr(), args.len(), core::ptr::null_mut())
+        })
+    }
+
+    /// What the method of that name returns for the arguments that a builtin was called with, or an exception.
+    ///
+    /// # Safety
+    /// The arguments are those of a builtin by METH_FASTCALL and METH_KEYWORDS.
+    #[cold]
+    #[inline(never)]
+    pub(super) unsafe fn pass_on(
+        self,
+        object: *mut c_void,
+        name: &CStr,
+        args: *const *mut c_void,
+        nargs: isize,
+        names: *mut c_void,
+    ) -> *mut c_void {
+        // SAFETY: the lock is held and the objects are live.
+        unsafe {
+            let found = (self.calls.get_attr_string)(object, name.as_ptr());
+            let Some(method) = self.owned(found) else { return core::ptr::null_mut() };
+            (self.calls.vectorcall)(method.at.as_ptr(), args, nargs.unsigned_abs(), names)
+        }
+    }
+
+    /// A new instance of a class, all of whose own memory is zero, or an exception.
+    #[inline(always)]
+    pub(super) fn instance(self, class: NonNull<c_void>) -> Option<Object<'a>> {
+        // SAFETY: the lock is held and the class is one.
+        self.owned(unsafe { (self.calls.generic_alloc)(class.as_ptr(), 0) })
+    }
+
+    /// Where an instance's own memory begins.
+    ///
+    /// # Safety
+    /// The object is an instance of a class whose instances have memory of their own behind the head.
+    #[inline(always)]
+    pub(super) unsafe fn own_memory<T>(self, object: *mut c_void) -> *mut T {
+        // SAFETY: as the caller promises.
+        unsafe { object.byte_add(self.calls.object_size.get()).cast() }
+    }
+
+    #[inline(always)]
+    pub(super) fn true_object(self) -> *mut c_void {
+        self.calls.true_object.as_ptr()
+    }
+
     #[inline(always)]
     pub(super) fn is_none(self, object: *mut c_void) -> bool {
         core::ptr::eq(object, self.calls.none.as_ptr())
@@ -292,6 +406,13 @@ impl<'a> Lock<'a> {
         });
         self.settle();
         if made.is_null() { self.none() } else { made }
+    }
+
+    /// Keeps the exception that is pending out of the way of what follows, until the result goes.
+    #[inline(always)]
+    pub(super) fn aside(self) -> Aside<'a> {
+        // SAFETY: the lock is held.
+        unsafe { self.python.aside() }
     }
 
     /// Reports an exception that somebody's callback left behind: a builtin may not return with one pending.

@@ -23,7 +23,7 @@ def address(function):
 def api(*without, **changed):
     """The addresses, but for members that are left NULL or changed."""
     members = {name: address(getattr(ctypes.pythonapi, name)) for name in bs.PYTHON_FUNCTIONS}
-    members.update(none=id(None), type_error=id(TypeError))
+    members.update(bs.PYTHON_VALUES)
     members.update(changed)
     return bs.PythonApi(**{name: value for name, value in members.items() if name not in without})
 
@@ -53,6 +53,8 @@ array_import = builtin("array_import", METH_FASTCALL)
 array_import_raw = builtin("array_import_raw", METH_FASTCALL)
 array_export = builtin("array_export", METH_FASTCALL)
 array_release = builtin("array_release", METH_O)
+# Given None here instead of the tuple that it wants.
+array_take = builtin("array_take", METH_O)
 buffer_release = builtin("buffer_release", METH_O)
 type_release = builtin("type_release", METH_O)
 

@@ -16,7 +16,7 @@ import support
 from bowstring_ctypes import INVALID_ARGUMENT, call, lib, live_counts, out
 from python_api import address
 
-REQUIRED, OPTIONAL = bs.PYTHON_FUNCTIONS[:6], (*bs.PYTHON_FUNCTIONS[6:], "none", "type_error")
+REQUIRED, OPTIONAL = bs.PYTHON_FUNCTIONS[:6], (*bs.PYTHON_FUNCTIONS[6:], *bs.PYTHON_VALUES)
 
 
 def refused(api, has):
@@ -39,7 +39,7 @@ def builtins_fail():
     for call, arguments in (
         (python_api.array_import, (*pair, 0, 0)), (python_api.array_import_raw, (0, 0, 0)),
         (python_api.array_export, (0, 0, 0)), (python_api.array_release, (0,)), (python_api.buffer_release, (0,)),
-        (python_api.type_release, (0,)),
+        (python_api.type_release, (0,)), (python_api.array_take, (None,)),
     ):
         raises(SystemError, call, *arguments)
     support.release(capsules.taken(pair, capsules.DEVICE_ARRAY))

@@ -289,7 +289,7 @@ def test_what_the_library_is_told(name):
 
 def test_other_addresses_later():
     """Each member in turn, and the same ones again."""
-    for name in (*bs.PYTHON_FUNCTIONS, "none", "type_error"):
+    for name in (*bs.PYTHON_FUNCTIONS, *bs.PYTHON_VALUES):
         for api in (python_api.api(name), python_api.api(**{name: python_api.DESTRUCTOR})):
             with pytest.raises(BowstringError) as caught:
                 call("python_init", byref(api))

@@ -49,6 +49,15 @@ pub fn armed<T>(fail_at: usize, call: impl FnOnce() -> T) -> (T, usize) {
     (result, CALLS.get())
 }
 
+/// Runs `call` as if this thread were not armed.
+#[allow(dead_code, reason = "not every test calls back")]
+pub fn unarmed<T>(call: impl FnOnce() -> T) -> T {
+    let was_armed = ARMED.replace(false);
+    let result = call();
+    ARMED.set(was_armed);
+    result
+}
+
 /// Bytes that this thread allocated and not yet freed.
 pub fn live_bytes() -> isize {
     LIVE.get()

@@ -1,6 +1,7 @@
 //! As much of CPython as the library calls: counted objects and one exception, with memory that the test can let run out.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::offset_of;
 use core::ptr::{null, null_mut};
 use std::cell::Cell;
 
@@ -21,7 +22,14 @@ enum Kind {
     /// A capsule whose pointer cannot be had.
     Spoilt,
     Tuple,
+    /// Has a schema, its first item, and exports by its pointer, which is a function.
+    Producer,
+    /// Holds a handle where its pointer is.
+    Instance,
 }
+
+/// Items of a tuple.
+const N_ITEMS: usize = 7;
 
 #[repr(C)]
 struct Body {
@@ -30,7 +38,7 @@ struct Body {
     pointer: *mut c_void,
     name: *const c_char,
     destructor: Destructor,
-    items: [Cell<*mut c_void>; 2],
+    items: [Cell<*mut c_void>; N_ITEMS],
 }
 
 struct NoneObject(Body);
@@ -43,7 +51,7 @@ static NONE: NoneObject = NoneObject(Body {
     pointer: null_mut(),
     name: null(),
     destructor: None,
-    items: [const { Cell::new(null_mut()) }; 2],
+    items: [const { Cell::new(null_mut()) }; N_ITEMS],
 });
 
 thread_local! {
@@ -74,8 +82,18 @@ pub fn api() -> BowstringPythonApi {
         tuple_set_item: Some(tuple_set_item),
         inc_ref: Some(inc_ref),
         dec_ref: Some(dec_ref),
+        tuple_size: Some(tuple_size),
+        tuple_get_item: Some(tuple_get_item),
+        object_get_attr: Some(get_attr),
+        object_get_attr_string: Some(get_attr_string),
+        object_vectorcall: Some(vectorcall),
+        object_vectorcall_method: Some(vectorcall_method),
+        type_generic_alloc: Some(generic_alloc),
         none: none(),
         type_error: TYPE_ERROR as *mut c_void,
+        // Schemas are never equal but to themselves here.
+        true_object: TYPE_ERROR as *mut c_void,
+        object_size: offset_of!(Body, pointer),
     }
 }
 
@@ -152,9 +170,37 @@ impl Object {
         self.0
     }
 
-    /// What an int or a capsule holds.
+    /// A tuple of at most seven.
+    pub fn tuple(items: &[&Object]) -> Object {
+        // SAFETY: each item is live.
+        let made = Object::owned(unsafe { tuple_new(2) });
+        for (place, item) in body(made.0).items.iter().zip(items) {
+            // SAFETY: as above.
+            unsafe { inc_ref(item.0) };
+            place.set(item.0);
+        }
+        made
+    }
+
+    /// Something with a schema that exports by a function.
+    pub fn producer(schema: &Object, export: unsafe extern "C" fn(*mut c_void)) -> Object {
+        let made = Object::owned(make(Kind::Producer, export as *mut c_void, null(), None));
+        // SAFETY: the schema is live.
+        unsafe { inc_ref(schema.0) };
+        body(made.0).items[0].set(schema.0);
+        made
+    }
+
+    /// What an int, a capsule or an instance holds.
     pub fn pointer(&self) -> *mut c_void {
         body(self.0).pointer
+    }
+
+    /// Hands the reference on.
+    fn into_raw(self) -> *mut c_void {
+        let at = self.0;
+        core::mem::forget(self);
+        at
     }
 
     pub fn is_none(&self) -> bool {
@@ -164,7 +210,7 @@ impl Object {
     /// The names of the capsules in a tuple.
     pub fn names(&self) -> [&'static CStr; 2] {
         // SAFETY: the names are static.
-        body(self.0).items.each_ref().map(|item| unsafe { CStr::from_ptr(body(item.get()).name) })
+        [0, 1].map(|at| unsafe { CStr::from_ptr(body(body(self.0).items[at].get()).name) })
     }
 }
 
@@ -192,7 +238,7 @@ fn make(kind: Kind, pointer: *mut c_void, name: *const c_char, destructor: Destr
         raise(MEMORY_ERROR);
         return null_mut();
     }
-    let items = [const { Cell::new(null_mut()) }; 2];
+    let items = [const { Cell::new(null_mut()) }; N_ITEMS];
     // SAFETY: the memory is large enough, and aligned as malloc's always is.
     unsafe {
         let at = libc::malloc(size_of::<Body>()).cast::<Body>();
@@ -321,4 +367,63 @@ unsafe extern "C" fn tuple_set_item(tuple: *mut c_void, index: isize, item: *mut
     assert!(place.get().is_null());
     place.set(item);
     0
+}
+
+unsafe extern "C" fn tuple_size(tuple: *mut c_void) -> isize {
+    body(tuple).items.iter().filter(|item| !item.get().is_null()).count().cast_signed()
+}
+
+unsafe extern "C" fn tuple_get_item(tuple: *mut c_void, index: isize) -> *mut c_void {
+    let item = body(tuple).items.get(index.cast_unsigned()).map_or(null_mut(), Cell::get);
+    if item.is_null() {
+        raise(VALUE_ERROR);
+    }
+    item
+}
+
+unsafe extern "C" fn get_attr(object: *mut c_void, _: *mut c_void) -> *mut c_void {
+    assert!(body(object).kind.get() == Kind::Producer);
+    let schema = body(object).items[0].get();
+    // SAFETY: the producer keeps its schema.
+    unsafe { inc_ref(schema) };
+    schema
+}
+
+unsafe extern "C" fn get_attr_string(object: *mut c_void, _: *const c_char) -> *mut c_void {
+    // SAFETY: the object is live.
+    unsafe { inc_ref(object) };
+    object
+}
+
+/// The answer of an instance that is asked again is None.
+unsafe extern "C" fn vectorcall(
+    object: *mut c_void,
+    _: *const *mut c_void,
+    _: usize,
+    _: *mut c_void,
+) -> *mut c_void {
+    assert!(body(object).kind.get() == Kind::Instance);
+    Object::none().into_raw()
+}
+
+unsafe extern "C" fn vectorcall_method(
+    _: *mut c_void,
+    args: *const *mut c_void,
+    nargs: usize,
+    _: *mut c_void,
+) -> *mut c_void {
+    if nargs == 2 {
+        // SAFETY: a producer's pointer is its function, which is called with where to export to.
+        unsafe {
+            let producer = body(args.read());
+            let export: unsafe extern "C" fn(*mut c_void) = core::mem::transmute(producer.pointer);
+            export(body(args.add(1).read()).pointer);
+        }
+    }
+    Object::none().into_raw()
+}
+
+unsafe extern "C" fn generic_alloc(_: *mut c_void, items: isize) -> *mut c_void {
+    assert_eq!(items, 0);
+    make(Kind::Instance, null_mut(), null(), None)
 }
