@@ -1,13 +1,20 @@
 """What a hand-over costs in Python: bowstring beside the library that does the same without it, as ratios.
 
-Each round measures every case with one library and then with the other, so a ratio compares neighbours in time.
+Each round measures every case with one library and then with the other, so a ratio compares neighbours in time. With
+--instructions callgrind counts those of whole hand-overs instead, which do not depend on what else the machine does.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 import nanoarrow.device
@@ -18,6 +25,8 @@ import bowstring
 
 COLUMNS, ROWS = 10, 1000
 ROUND_NS = 10_000_000
+# Under callgrind: the hand-overs that are whole trips, and how often each is made.
+COUNTED, COUNTED_TURNS = 2, 2000
 Op = Callable[[], object]
 
 
@@ -110,6 +119,40 @@ def measure(cases: list[Case], rounds: int) -> list[tuple[Case, list[float], lis
     return found
 
 
+def turns_alone(which: int, turns: int) -> None:
+    """A process that callgrind watches: every counted hand-over once, and then one of them so many times."""
+    ops = [op for case in batches()[:COUNTED] for op in (case.ours, case.theirs)]
+    for op in ops:
+        op()
+    for _ in range(turns):
+        ops[which]()
+
+
+def instructions_of(which: int, turns: int) -> int:
+    """The instructions of such a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        watched = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={out}"]
+        told = [sys.executable, __file__, "--alone", str(which), str(turns)]
+        subprocess.run([*watched, *told], check=True, stdout=subprocess.DEVNULL, timeout=900)
+        found = re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
+    assert found, "callgrind counted nothing"
+    return int(found[1])
+
+
+def counted() -> str:
+    """The instructions of each whole hand-over, as a table."""
+    jobs = [(0, 0), *((which, COUNTED_TURNS) for which in range(2 * COUNTED))]
+    with ThreadPoolExecutor(2) as pool:
+        before, *after = pool.map(lambda job: instructions_of(*job), jobs)
+    each = [(total - before) / COUNTED_TURNS for total in after]
+    rows = [("case", "instructions", "peer", "peer's", "ratio")]
+    for at, case in enumerate(batches()[:COUNTED]):
+        ours, theirs = each[2 * at:2 * at + 2]
+        rows.append((case.name, f"{ours:.0f}", case.peer, f"{theirs:.0f}", f"{ours / theirs:.2f}"))
+    return lines_of(rows)
+
+
 def table(found: list[tuple[Case, list[float], list[float]]]) -> str:
     """The times and ratios as a table."""
     rows = [("case", "ns", "peer", "peer's ns", "ratio", "range")]
@@ -119,7 +162,12 @@ def table(found: list[tuple[Case, list[float], list[float]]]) -> str:
             case.name, f"{statistics.median(ours):.0f}", case.peer, f"{statistics.median(theirs):.0f}",
             f"{statistics.median(ratios):.2f}", f"{ratios[0]:.2f} to {ratios[-1]:.2f}",
         ))
-    widths = [max(len(row[at]) for row in rows) for at in range(6)]
+    return lines_of(rows)
+
+
+def lines_of(rows: "list[tuple[str, ...]]") -> str:
+    """Rows of cells under their headings."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
@@ -129,7 +177,14 @@ def main() -> None:
     """Measures everything and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=11)
-    rounds = max(1, parser.parse_args().rounds)
+    parser.add_argument("--instructions", action="store_true", help="count those of whole hand-overs, with valgrind")
+    parser.add_argument("--alone", nargs=2, type=int, help=argparse.SUPPRESS)
+    told = parser.parse_args()
+    if told.alone:
+        return turns_alone(*told.alone)
+    if told.instructions:
+        return print(counted())
+    rounds = max(1, told.rounds)
     before = bowstring.live_counts()
     print(table(measure(batches() + tensors(), rounds)))
     # Types of schemas that were seen are kept for the next time.

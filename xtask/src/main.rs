@@ -64,6 +64,7 @@ cargo xtask COMMAND
   bench [--rounds N]          the benchmarks beside nanoarrow, as a table
   bench validate [--rounds N] validation beside nanoarrow, Arrow C++ and arrow-rs, as a table
   bench python [--rounds N]   hand-overs in Python beside pyarrow, nanoarrow and numpy, as a table
+  bench python --instructions the instructions of whole hand-overs, by callgrind
   bench --gate                instructions and allocations against benches/gates.txt
   matrix [--write]            from every Python library to every other through bowstring; --write makes docs/matrix.md
   interop libcudf             the cuDF profiles against the real libcudf; installs about 0.7 GB, needs no GPU
@@ -107,10 +108,11 @@ fn dispatch(args: &[String]) -> Result<bool> {
             let rounds = n.parse().map_err(|_| USAGE.to_owned())?;
             bench_validate::measure(workspace, Some(rounds)).map(|()| true)
         }
-        ["bench", "python"] => python_package::bench(workspace, None),
+        ["bench", "python"] => python_package::bench(workspace, &[]),
+        ["bench", "python", "--instructions"] => python_package::bench(workspace, &["--instructions"]),
         ["bench", "python", "--rounds", n] => {
-            let rounds = n.parse().map_err(|_| USAGE.to_owned())?;
-            python_package::bench(workspace, Some(rounds))
+            let rounds: usize = n.parse().map_err(|_| USAGE.to_owned())?;
+            python_package::bench(workspace, &["--rounds", &rounds.to_string()])
         }
         ["matrix"] => python_package::matrix(workspace, false),
         ["matrix", "--write"] => python_package::matrix(workspace, true),

@@ -107,10 +107,9 @@ pub fn matrix(workspace: Workspace, write: bool) -> Result<bool> {
 }
 
 /// Measures hand-overs in Python and shows a table.
-pub fn bench(workspace: Workspace, rounds: Option<usize>) -> Result<bool> {
+pub fn bench(workspace: Workspace, arguments: &[&str]) -> Result<bool> {
     let script = workspace.path("benches/python/bench.py");
-    let job = command(workspace, "bench-python")?.arg(script);
-    let job = rounds.iter().fold(job, |job, rounds| job.arg("--rounds").arg(rounds.to_string()));
+    let job = command(workspace, "bench-python")?.arg(script).args(arguments);
     Ok(job.stream()?.status.success())
 }
 
