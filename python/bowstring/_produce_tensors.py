@@ -17,6 +17,7 @@ from ._dlpack import (
 from ._errors import BowstringError, InvalidArgument, SyncRequired, Unsupported
 from ._library import lib, made
 from ._memory import CopyNeeded
+from ._produce_bytes import BytesAsArrow
 
 _to_tensor = lib.bowstring_array_to_tensor
 _KINDS = {INT: "i", UINT: "u", FLOAT: "f", COMPLEX: "c", BOOL: "b"}
@@ -266,10 +267,13 @@ def _numpy(array: Any, dtype: Any, copy: Optional[bool]) -> Any:
     return view.copy() if copy else view
 
 
-class BufferTensors:
-    """What a `Buffer` answers to tensor libraries: its bytes."""
+class BufferTensors(BytesAsArrow):
+    """What a `Buffer` answers to other libraries: its bytes."""
 
     __slots__ = ()
+
+    def _elements(self: Any) -> "tuple[Any, tuple[int, int, int], tuple[int, ...]]":
+        return self, (UINT, 8, 1), (_known_size(self),)
 
     def _tensor(self: Any, flags: int, sync: Any) -> int:
         return _buffer_tensor(self, (UINT, 8, 1), (_known_size(self),), flags, sync)
@@ -356,7 +360,7 @@ def _host_interface(self: Any) -> "dict[str, Any]":
     return _interface(tensor, typestr)
 
 
-class TypedBuffer:
+class TypedBuffer(BytesAsArrow):
     """A buffer's bytes as elements with a shape: a tensor for other libraries. It keeps the buffer alive."""
 
     __slots__ = ("buffer", "dtype", "shape", "__weakref__")
@@ -389,6 +393,9 @@ class TypedBuffer:
     def to_device(self, device: Any, *, stream: Any = "host", share: bool = True) -> "TypedBuffer":
         """The elements on another device, as `Buffer.to_device` has it."""
         return TypedBuffer(self.buffer.to_device(device, stream=stream, share=share), self.dtype, self.shape)
+
+    def _elements(self) -> "tuple[Any, tuple[int, int, int], tuple[int, ...]]":
+        return self.buffer, self.dtype, self.shape
 
     def _tensor(self, flags: int, sync: Any) -> int:
         return _buffer_tensor(self.buffer, self.dtype, self.shape, flags, sync)

@@ -305,7 +305,8 @@ def test_shapes():
     typed = buffer.typed("int32", (2, 3))
     for shown in (np.asarray(typed), np.from_dlpack(typed)):
         assert (shown.tolist(), shown.ctypes.data) == ([[0, 1, 2], [3, 4, 5]], data.ctypes.data)
-    assert bowstring.array(typed).source == "__dlpack__"
+    assert bowstring.array(typed).source == "__arrow_c_device_array__"
+    assert bowstring.array(typed, via="__dlpack__").source == "__dlpack__"
     assert buffer.typed("int32", 2).shape == (2,)
     assert np.from_dlpack(typed, copy=True).ctypes.data != data.ctypes.data
     for dtype, shape in (("int32", (7,)), ("int32", (-1,)), ("float64", (2, 2))):
