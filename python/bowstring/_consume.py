@@ -406,6 +406,7 @@ def _wrapped(memory: Memory, device: Device, queue: Optional[int], must: bool) -
 
 
 def _tensor_memory(obj: Any, stream: Any) -> Buffer:
+    _dlpack.resolved(obj, False)
     device = _dlpack.device_of_producer(obj)
     taken = _dlpack.Taken(_dlpack.ask(obj, device, stream, None))
     _, _, memory = taken.memory()

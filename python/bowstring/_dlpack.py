@@ -234,6 +234,19 @@ def ask(obj: Any, device: Device, stream: Any, copy: Optional[bool]) -> object:
     return produce(**attempts[-1])
 
 
+def resolved(obj: Any, copy: Optional[bool]) -> Any:
+    """A producer whose memory has its values.
+
+    A tensor of torch may be the negative of what its memory has, which its capsule does not tell.
+    """
+    ask_negative = getattr(obj, "is_neg", None)
+    if ask_negative is None or not ask_negative():
+        return obj
+    if copy is False:
+        raise CopyNeeded("expected memory that has the values, found a tensor with torch's negative bit: resolve_neg()")
+    return obj.resolve_neg()
+
+
 class Taken:
     """The tensor in a producer's capsule: taken by `done`, and otherwise still the capsule's."""
 
@@ -335,6 +348,7 @@ class Taken:
 
 def take(obj: Any, kind: Optional[int], copy: Optional[bool], stream: Any) -> int:
     """The handle of an array of what `obj.__dlpack__` gives."""
+    obj = resolved(obj, copy)
     device = device_of_producer(obj)
     taken = Taken(ask(obj, device, stream, copy))
     if copy is False and taken.flags & IS_COPIED and taken.name == TENSOR:

@@ -5,20 +5,28 @@ from __future__ import annotations
 import functools
 import importlib
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from . import _tensors
 from ._device import CUDA, CUDA_MANAGED, ROCM
 from ._dlpack import ALLOW_COPY, PHYSICAL, VALUES_ONLY, Tensor
 from ._errors import InvalidArgument, NotConforming, Unsupported
 from ._memory import CopyNeeded
-from ._numpy import POLICIES, leaf_of, tensor_shape
+from ._numpy import EXTENSION, POLICIES, leaf_of, tensor_shape
 from ._tensors import TensorSource
 
 if TYPE_CHECKING:
     from ._array import Array
 
 _warned = False
+
+
+class Way(NamedTuple):
+    """What each library has its own way of."""
+
+    copied: "Callable[[Any], Any]"
+    as_bool: "Callable[[Any], Any]"  # bytes as booleans, in place
+    filled: "Callable[[Any, Any, Any], Any]"  # a copy of values, with a fill value where they are not valid
 
 
 def _module(name: str, what: str) -> Any:
@@ -97,7 +105,7 @@ def _bitmap(array: "Array", sync: Any) -> Tensor:
 
 def _converted(
     array: "Array", nulls: str, copy: Optional[bool], fill_value: Any, physical: bool, module: Any,
-    copied: "Callable[[Any], Any]",
+    way: "Way",
 ) -> "tuple[Any, Any, bool]":
     """Values, validity and whether the values are shared, by a library's from_dlpack."""
     if nulls not in POLICIES:
@@ -122,21 +130,27 @@ def _converted(
     values = module.from_dlpack(
         TensorSource(lambda sync: _tensors.array_tensor(array, flags, sync), array.device)
     )
+    if not physical and leaf_of(array.type).metadata.get(EXTENSION) == b"arrow.bool8":
+        values = way.as_bool(values)
     shared = not bits
-    if shared and (copy or filled):
-        values, shared = copied(values), False
+    if shared and copy and not filled:
+        values, shared = way.copied(values), False
     valid: Any = _validity(array, module, values) if any(counts) else None
     if filled:
-        values[~valid] = fill_value
+        values, shared = way.filled(values, valid, fill_value), False
     return values, valid, shared
 
 
 def to_torch(array: "Array", nulls: str, copy: Optional[bool], fill_value: Any, physical: bool) -> Any:
     """See `ArrayValues.to_torch`."""
     torch = _module("torch", "to_torch")
-    values, valid, shared = _converted(
-        array, nulls, copy, fill_value, physical, torch, lambda tensor: tensor.clone()
-    )
+
+    def filled(values: Any, valid: Any, fill: Any) -> Any:
+        # Assigning to a selection is not there for unsigned integers of more than a byte.
+        return torch.where(valid, values, torch.full((), fill, dtype=values.dtype, device=values.device))
+
+    way = Way(lambda tensor: tensor.clone(), lambda tensor: tensor.view(torch.bool), filled)
+    values, valid, shared = _converted(array, nulls, copy, fill_value, physical, torch, way)
     if shared:
         _warn_once()
     return (values, valid) if nulls == "split" else values
@@ -149,7 +163,12 @@ def to_cupy(array: "Array", nulls: str, copy: Optional[bool], fill_value: Any, p
         raise InvalidArgument(
             f"expected memory of a GPU, found {array.device}: copy it by to_device('cuda') before to_cupy()"
         )
-    values, valid, _ = _converted(
-        array, nulls, copy, fill_value, physical, cupy, lambda tensor: tensor.copy()
-    )
+
+    def filled(values: Any, valid: Any, fill: Any) -> Any:
+        values = values.copy()
+        values[~valid] = fill
+        return values
+
+    way = Way(lambda tensor: tensor.copy(), lambda tensor: tensor.view(bool), filled)
+    values, valid, _ = _converted(array, nulls, copy, fill_value, physical, cupy, way)
     return (values, valid) if nulls == "split" else values

@@ -133,6 +133,14 @@ def owned(data: int, size: int, owner: object) -> tuple[_c.OwnedBuffer, Optional
     return _c.OwnedBuffer(data or None, size, reference.address, release_reference), reference
 
 
+def _refuse_other_interpreters() -> None:
+    """Owners are let go under the main interpreter's lock, which is not another one's."""
+    current, main = ctypes.pythonapi["PyInterpreterState_Get"], ctypes.pythonapi["PyInterpreterState_Main"]
+    current.restype = main.restype = c_void_p
+    if current() != main():
+        raise ImportError("expected the main interpreter, found a subinterpreter, in which bowstring cannot be used")
+
+
 def _set_scope() -> None:
     scope = _c.CallbackScope(
         alive=address_of(_api.Py_IsInitialized),
@@ -147,6 +155,7 @@ def _set_scope() -> None:
     atexit.register(lib.bowstring_callback_scope_close)
 
 
+_refuse_other_interpreters()
 _set_scope()
 
 

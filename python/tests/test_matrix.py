@@ -10,6 +10,7 @@ import pytest
 from matrix import chain, libraries, page, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
+TORCH_PAGE = PAGE.with_name("matrix-torch.md")
 PRODUCERS = [producer.name for producer in libraries.PRODUCERS] + ["jax"]
 
 
@@ -33,6 +34,17 @@ def test_the_page_says_what_happens(ways):
     expected, written = page.text(found).splitlines(), PAGE.read_text().splitlines()
     differences = [f"- {old}\n+ {new}" for old, new in zip(written, expected) if old != new]
     assert expected == written, "run `cargo xtask matrix --write`:\n" + "\n".join(differences[:20])
+
+
+@pytest.mark.skipif(not libraries.has_torch(), reason="skipped: torch is not installed")
+def test_torch_gets_and_gives_what_its_page_says():
+    found, broken = run.with_torch()
+    assert not broken, "\n".join(map(str, broken))
+    states = Counter(cell.state for cell in found)
+    assert states[chain.ZERO] >= 300, states
+    expected, written = page.text_with_torch(found).splitlines(), TORCH_PAGE.read_text().splitlines()
+    differences = [f"- {old}\n+ {new}" for old, new in zip(written, expected) if old != new]
+    assert expected == written, "run `python -m matrix --write` with torch:\n" + "\n".join(differences[:20])
 
 
 def test_most_ways_are_without_a_copy(ways):

@@ -241,3 +241,33 @@ def test_a_stream_is_closed_by_its_own_producer(run):
         gc.collect()
         print(bs.live_counts())
     """) == "2\nbatch 1: expected a stream to go on, found that it was cancelled\nexpected a stream, found one that was closed or handed on\n{}"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_subinterpreter_is_told_no(first):
+    """Whether or not the main interpreter has the package already, which works there afterwards."""
+    program = f"""
+        import importlib
+        for name in ("_interpreters", "_xxsubinterpreters"):
+            try:
+                interpreters = importlib.import_module(name)
+                break
+            except ImportError:
+                pass
+        if {first}:
+            import bowstring
+        other = interpreters.create()
+        tried = "try: import bowstring\\nexcept ImportError as error: print(error, flush=True)"
+        assert interpreters.run_string(other, tried) is None
+        interpreters.destroy(other)
+        import bowstring
+        array = bowstring.array([1, 2])
+        print(len(array))
+        del array
+        assert not bowstring.live_counts()
+    """
+    found = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120)
+    lines = found.stdout.splitlines()
+    assert (found.returncode, lines[1:]) == (0, ["2"]), found.stdout + found.stderr
+    # Some versions of CPython refuse ctypes there, in words of their own.
+    assert "subinterpreter" in lines[0], lines

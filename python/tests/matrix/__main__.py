@@ -1,11 +1,11 @@
-"""``python -m matrix [--write FILE]``: prints the page, or writes it."""
+"""``python -m matrix [--write FILE]``: prints the page, or writes it, and the one with torch beside it."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from . import page, run
+from . import libraries, page, run
 
 
 def main(words: list[str]) -> int:
@@ -17,11 +17,19 @@ def main(words: list[str]) -> int:
         print("python -m matrix [--write FILE]", file=sys.stderr)
         return 2
     found, broken = run.everything()
-    text = page.text(found)
-    if words:
-        Path(words[1]).write_text(text)
-    else:
-        print(text)
+    pages = [("", page.text(found))]
+    if libraries.has_torch():
+        with_torch, wrong = run.with_torch()
+        pages.append(("-torch", page.text_with_torch(with_torch)))
+        broken += wrong
+    elif words:
+        print("torch is not installed: its page stays as it is", file=sys.stderr)
+    for name, text in pages:
+        if words:
+            path = Path(words[1])
+            path.with_name(f"{path.stem}{name}{path.suffix}").write_text(text)
+        else:
+            print(text)
     for one in broken:
         print(f"FAILED: {one.producer} -> {one.consumer}, {one.case}: {one.what}", file=sys.stderr)
     return 1 if broken else 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
+import warnings
 from typing import Any, Callable, NamedTuple, Optional
 
 import arro3.core
@@ -248,11 +250,45 @@ def jax_consumer() -> Consumer:
     )
 
 
+def has_torch() -> bool:
+    """Whether torch, which is gigabytes, is installed."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def torch_addresses(tensor: Any) -> list[int]:
+    return [tensor.data_ptr()]
+
+
+def torch_producer() -> Producer:
+    """torch, of what numpy has."""
+    import torch
+
+    return Producer("torch", has(lambda array: torch.from_numpy(to_numpy(array))), torch_addresses, bowstring.array)
+
+
+def torch_consumers() -> list[Consumer]:
+    """torch, by DLPack, by its own conversion, and by the package's."""
+    import torch
+
+    def to_torch(array: bowstring.Array) -> Any:
+        with warnings.catch_warnings():
+            # Of memory that is read-only, once.
+            warnings.simplefilter("ignore")
+            return array.to_torch()
+
+    return [
+        Consumer(name, take, torch_addresses, lambda tensor: tensor.tolist(), True)
+        for name, take in (
+            ("torch, DLPack", torch.from_dlpack), ("torch, asarray", torch.asarray), ("to_torch", to_torch),
+        )
+    ]
+
+
 PACKAGES = (
     "pyarrow", "nanoarrow", "arro3-core", "polars", "pandas", "duckdb", "awkward", "numpy", "distributed", "jax",
 )
 
 
-def versions() -> str:
+def versions(packages: tuple[str, ...] = PACKAGES) -> str:
     """What the libraries are, in a line."""
-    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)

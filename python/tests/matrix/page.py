@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .chain import COPY, MISSING, PARTLY, READ, REFUSED, ZERO, Cell
-from .libraries import versions
+from .libraries import PACKAGES, versions
 
 HEAD = """# From every library to every other
 
@@ -25,8 +25,17 @@ With {versions}.
 What no address can be compared of is compared by its values alone: duckdb makes new buffers whenever it hands data out,
 and reads into its own when it takes some. Validity bitmaps without a null in them are not compared, nor are the sizes
 of a view's buffers, which whoever hands out makes. pandas gives columns with Arrow's types, and takes what it is given
-into its own. distributed serialises and reads back, in one process. jax runs in a process of its own. Not run here:
-torch and CuPy, which are not installed, and every GPU.
+into its own. distributed serialises and reads back, in one process. jax runs in a process of its own. torch, which not
+every machine has, has [a page of its own](matrix-torch.md). Not run here: CuPy, and every GPU.
+"""
+
+HEAD_WITH_TORCH = """# From torch and to torch
+
+As [matrix.md](matrix.md), which says what the cells mean, for what has torch at one end or at both, on the CPU. The same
+command writes it where torch is installed, and compares it there with what happens; elsewhere it stays as it is, and the
+tests say that they skipped it.
+
+With {versions}.
 """
 
 
@@ -63,6 +72,15 @@ def _plain(reason: str) -> str:
 
 def text(cells: list[Cell]) -> str:
     """The whole page."""
+    return _text(HEAD.format(versions=versions()), cells)
+
+
+def text_with_torch(cells: list[Cell]) -> str:
+    """The whole page of what has torch at one end."""
+    return _text(HEAD_WITH_TORCH.format(versions=versions((*PACKAGES[:-1], "torch"))), cells)
+
+
+def _text(head: str, cells: list[Cell]) -> str:
     producers = list(dict.fromkeys(cell.producer for cell in cells))
     numbers: dict[str, int] = {}
     tables = [_table(name, [cell for cell in cells if cell.producer == name], numbers) for name in producers]
@@ -70,4 +88,4 @@ def text(cells: list[Cell]) -> str:
     states = (ZERO, PARTLY, COPY, READ, REFUSED)
     counts = [f"{sum(cell.state == state for cell in cells)} {state}" for state in states]
     account = f"\n{sum(cell.state != MISSING for cell in cells)} ways: {', '.join(counts)}.\n\n"
-    return HEAD.format(versions=versions()) + account + "\n".join([*tables, *reasons, ""])
+    return head + account + "\n".join([*tables, *reasons, ""])

@@ -38,6 +38,17 @@ def with_jax() -> tuple[list[Cell], list[Broken]]:
     return found, broken
 
 
+def with_torch() -> tuple[list[Cell], list[Broken]]:
+    """What has torch at one end or at both, jax apart."""
+    producer, consumers = libraries.torch_producer(), libraries.torch_consumers()
+    found, broken = _walk([*libraries.PRODUCERS, producer], consumers)
+    for part, more in zip((found, broken), _walk([producer], libraries.CONSUMERS)):
+        part.extend(more)  # type: ignore[arg-type]
+    producers = ["torch", *(producer.name for producer in libraries.PRODUCERS)]
+    found.sort(key=lambda cell: producers.index(cell.producer))
+    return found, broken
+
+
 def everything() -> tuple[list[Cell], list[Broken]]:
     """Every cell in the page's order, and everything that went wrong."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
