@@ -15,6 +15,9 @@ import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
 import bowstring  # noqa: E402
+from bowstring import _pyarrow  # noqa: E402
+from bowstring._device import device_of, struct_of  # noqa: E402
+from bowstring._library import call, lib  # noqa: E402
 from bowstring import CopyNeeded, InvalidArgument, from_buffers  # noqa: E402
 
 NUMBERS = pa.array([1, None, 3, 4] * 5, pa.int16())
@@ -147,9 +150,12 @@ def frames():
             array = bowstring.array(batch).to_device("cuda:0", stream=queue)
             said = [(column.dtype[2], column.size(), column.offset) for column in array.__dataframe__().get_columns()]
             assert said == [("s", 20, 0), ("u", 20, 0)]
+        sim.wait_idle()
         del array, column, found, data, mask, again
         gc.collect()
-        sim.wait_idle()
+        # What was let go while work was under way goes now.
+        for place in ((2, 0), (3, 0)):
+            call(lib.bowstring_device_collect, struct_of(device_of(place)), True, None)
         sim.call("cuStreamDestroy_v2", queue)
 
 
@@ -181,6 +187,8 @@ def checks():
 if __name__ == "__main__":
     known = {"values": values, "pinned": pinned, "cupy": cupy, "parts": parts, "frames": frames, "checks": checks}
     known[sys.argv[1]]()
+    # The types of batches are kept for the next ones.
+    _pyarrow._seen.clear()
     gc.collect()
     assert not bowstring.live_counts(), bowstring.live_counts()
     print("done")
