@@ -1,4 +1,7 @@
-"""How the package's objects answer other libraries: Arrow's capsules here, tensors in `_produce_tensors`."""
+"""How the package's objects answer other libraries: Arrow's capsules here, tensors in `_produce_tensors`.
+
+Tables of the dataframe protocol are in `_dataframe_out`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from ._type import Type
 
 if TYPE_CHECKING:
     from ._array import Array
+    from ._dataframe_out import DataFrame
     from ._stream import Stream
 
 
@@ -103,6 +107,29 @@ class ArrayProtocols(ArrayTensors):
         return found if type is None or found.type.equals(type) else found.cast(type)
 
 
+    def __dataframe__(self: Any, nan_as_null: bool = False, allow_copy: bool = True) -> "DataFrame":
+        """The columns of a struct array by the dataframe protocol, in place, each buffer with an owner of its own.
+
+        Parameters
+        ----------
+        nan_as_null : bool, default False
+            True is refused: nobody writes into memory that is shared.
+        allow_copy : bool, default True
+            Whether to copy where the protocol has no such buffers: for views of strings, and for rows of the array that
+            are null, which become nulls of every column.
+
+        Raises
+        ------
+        Unsupported
+            The array is no struct array. Of columns that the protocol has no kind for, their ``dtype`` raises it.
+        CopyNeeded
+            It would take a copy, and `allow_copy` is False. It is a RuntimeError, as the protocol has it.
+        """
+        from ._dataframe_out import frame_of
+
+        return frame_of([self], nan_as_null, allow_copy)
+
+
 class _Capsules:
     """An array's capsules and nothing else, because PyArrow asks for ``__arrow_array__`` first."""
 
@@ -139,6 +166,17 @@ class StreamProtocols:
         """A capsule with the stream, on its device. Nothing waits: each array has its event."""
         _no_more(kwargs)
         return _handed_on(_answer_all(self, requested_schema), False)
+
+
+    def __dataframe__(self: Any, nan_as_null: bool = False, allow_copy: bool = True) -> "DataFrame":
+        """The columns by the dataframe protocol, the arrays being the chunks. This stream is used up.
+
+        All arrays are read at once, because a consumer may ask how many rows there are, and for each chunk more than
+        once. Parameters and errors are those of `Array.__dataframe__`.
+        """
+        from ._dataframe_out import frame_of_stream
+
+        return frame_of_stream(self, nan_as_null, allow_copy)
 
 
 def _handed_on(stream: "Stream", host: bool) -> object:

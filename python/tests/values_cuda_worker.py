@@ -15,6 +15,9 @@ import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
 import bowstring  # noqa: E402
+from bowstring import _pyarrow  # noqa: E402
+from bowstring._device import device_of, struct_of  # noqa: E402
+from bowstring._library import call, lib  # noqa: E402
 from bowstring import CopyNeeded, InvalidArgument, from_buffers  # noqa: E402
 
 NUMBERS = pa.array([1, None, 3, 4] * 5, pa.int16())
@@ -121,6 +124,41 @@ def parts():
         sim.call("cuStreamDestroy_v2", queue)
 
 
+def frames():
+    """Buffers of the dataframe protocol, which has no events, are given when the work on them is done."""
+    with sim.current():
+        queue = sim.stream()
+        batch = pa.StructArray.from_arrays([NUMBERS, TEXT], ["n", "s"])
+        for name, place in (("n", "cuda:0"), ("s", "cuda:0"), ("n", "cuda_host:0")):
+            sim.enqueue_delay(queue, 100)
+            array = bowstring.array(batch).to_device(place, stream=queue, share=False)
+            column = array.__dataframe__(allow_copy=False).get_column_by_name(name)
+            assert sim.pending(queue) and column.size() == 20
+            found = column.get_buffers()
+            assert not sim.pending(queue)
+            data, (mask, _) = found["data"][0], found["validity"]
+            assert str(data.device) == str(mask.device) == place
+            assert data.__dlpack_device__() == (2 if place == "cuda:0" else 3, 0)
+            size = 40 if name == "n" else 26 * 5
+            assert data.bufsize >= size and data.read(0, size) == batch.field(name).buffers()[-1].to_pybytes()[:size]
+            again = bowstring.array(array.__dataframe__(), via="__dataframe__", copy=False)
+            assert str(again.device) == place
+            assert [b.ptr for b in again[name].buffers] == [b.ptr for b in array[name].buffers]
+            assert here(again[name]).equals(batch.field(name))
+        # Not what is unwanted: the types of columns wait for nobody.
+        with sim.blocked(queue):
+            array = bowstring.array(batch).to_device("cuda:0", stream=queue)
+            said = [(column.dtype[2], column.size(), column.offset) for column in array.__dataframe__().get_columns()]
+            assert said == [("s", 20, 0), ("u", 20, 0)]
+        sim.wait_idle()
+        del array, column, found, data, mask, again
+        gc.collect()
+        # What was let go while work was under way goes now.
+        for place in ((2, 0), (3, 0)):
+            call(lib.bowstring_device_collect, struct_of(device_of(place)), True, None)
+        sim.call("cuStreamDestroy_v2", queue)
+
+
 class Interface:
     """A producer with the CUDA array interface, whose work is on a queue."""
 
@@ -147,7 +185,11 @@ def checks():
 
 
 if __name__ == "__main__":
-    {"values": values, "pinned": pinned, "cupy": cupy, "parts": parts, "checks": checks}[sys.argv[1]]()
+    known = {"values": values, "pinned": pinned, "cupy": cupy, "parts": parts, "frames": frames, "checks": checks}
+    known[sys.argv[1]]()
+    # The types of batches are kept for the next ones.
+    _pyarrow._seen.clear()
+    _pyarrow.lanes.clear()
     gc.collect()
     assert not bowstring.live_counts(), bowstring.live_counts()
     print("done")
