@@ -69,7 +69,10 @@ impl Context {
         let release = self.release()?;
         let job = Job::new(self.tools()?.python())
             .env("BOWSTRING_LIBRARY", release.shared())
-            .env("PYTHONDONTWRITEBYTECODE", "1");
+            // Many tests start a process of their own, whose packages are compiled once for all of them, and not into the
+            // sources' folders.
+            .without("PYTHONDONTWRITEBYTECODE")
+            .env("PYTHONPYCACHEPREFIX", self.workspace.target("python/bytecode"));
         Ok(self.with_golden(job))
     }
 

@@ -89,7 +89,8 @@ fn outcome(
         .args(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", &select])
         .env("BOWSTRING_LIBRARY", target.join("debug/libbowstring.so"))
         .env("BOWSTRING_CUDA_SIM", drivers)
-        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .without("PYTHONDONTWRITEBYTECODE")
+        .env("PYTHONPYCACHEPREFIX", context.workspace.target("python/bytecode"))
         .dir(context.workspace.root());
     let finished = job.run(&context.log)?;
     let failed_assertion =

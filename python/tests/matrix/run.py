@@ -51,7 +51,7 @@ def with_torch() -> tuple[list[Cell], list[Broken]]:
 
 def everything() -> tuple[list[Cell], list[Broken]]:
     """Every cell in the page's order, and everything that went wrong."""
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     child = subprocess.Popen(
         [sys.executable, "-m", "matrix", "--with-jax"], cwd=TESTS, env=environment, stdout=subprocess.PIPE, text=True
     )
