@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,68 @@ static void test_a_producer_that_does_wrong(void) {
   CHECK(handler.release == NULL);
 }
 
+/* A consumer of ours, and what it has heard on the thread that hands over. */
+static struct {
+  atomic_int has_schema, is_released, errors;
+} heard;
+
+static int hears_schema(struct ArrowAsyncDeviceStreamHandler *self, struct ArrowSchema *schema) {
+  schema->release(schema);
+  self->producer->request(self->producer, 1);
+  atomic_store(&heard.has_schema, 1);
+  return 0;
+}
+
+static int hears_task(struct ArrowAsyncDeviceStreamHandler *self, struct ArrowAsyncTask *task, const char *metadata) {
+  (void)self, (void)task, (void)metadata;
+  atomic_fetch_add(&heard.errors, 1);
+  return 0;
+}
+
+static void hears_error(struct ArrowAsyncDeviceStreamHandler *self, int code, const char *message, const char *metadata) {
+  (void)self, (void)code, (void)message, (void)metadata;
+  atomic_fetch_add(&heard.errors, 1);
+}
+
+static void hears_release(struct ArrowAsyncDeviceStreamHandler *self) {
+  self->release = NULL;
+  atomic_store(&heard.is_released, 1);
+}
+
+static void is_asked(struct ArrowAsyncProducer *self, int64_t n) { (void)self, (void)n; }
+
+static size_t streams_while_cancelled;
+
+/* Takes so long that the thread above has let its handler go, and all that it can. */
+static void is_cancelled(struct ArrowAsyncProducer *self) {
+  (void)self;
+  for (int i = 0; i < 20000 && !atomic_load(&heard.is_released); i++) nap();
+  for (int i = 0; i < 20; i++) nap();
+  BowstringLiveCounts live = {.struct_size = sizeof live};
+  bowstring_live_counts(&live);
+  streams_while_cancelled = live.streams;
+}
+
+/* A cancel ends the thread that it is for, and what it goes through is there until it returns. */
+static void test_a_cancel_that_takes_long(const BowstringType *type) {
+  struct ArrowAsyncDeviceStreamHandler inner, outer = {
+    .on_schema = hears_schema, .on_next_task = hears_task, .on_error = hears_error, .release = hears_release};
+  struct ArrowAsyncProducer below = {.device_type = ARROW_DEVICE_CPU, .request = is_asked, .cancel = is_cancelled};
+  struct ArrowSchema schema;
+  BowstringStream *stream = NULL;
+  CHECK_OK(bowstring_stream_from_async(1, &inner, &stream, &report));
+  CHECK_OK(bowstring_type_export(type, &schema, &report));
+  inner.producer = &below;
+  CHECK_INT(inner.on_schema(&inner, &schema), 0);
+  CHECK_OK(bowstring_stream_to_async(&stream, &outer, &report));
+  for (int i = 0; i < 20000 && !atomic_load(&heard.has_schema); i++) nap();
+  outer.producer->cancel(outer.producer);
+  CHECK(atomic_load(&heard.is_released) && atomic_load(&heard.errors) == 0);
+  CHECK_INT(streams_while_cancelled, 1);
+  inner.release(&inner);
+  all_gone();
+}
+
 int main(void) {
   BowstringType *type = NULL;
   CHECK_OK(bowstring_type_parse("int64", &type, &report));
@@ -149,6 +212,7 @@ int main(void) {
   test_errors(type);
   test_whoever_stops_first(type);
   test_a_producer_that_does_wrong();
+  test_a_cancel_that_takes_long(type);
   bowstring_type_release(type);
   all_gone();
   return check_end(7000);

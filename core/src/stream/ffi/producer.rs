@@ -59,6 +59,16 @@ impl Held {
         unsafe { at.as_ref() }.count.fetch_add(1, Ordering::Relaxed);
         Self(at)
     }
+
+    fn demand(&self) -> &Demand {
+        // SAFETY: a reference keeps the producer alive, of which any thread may use this; so it is below.
+        unsafe { &(*self.0.as_ptr()).demand }
+    }
+
+    fn stream(&self) -> &Stream {
+        // SAFETY: as above.
+        unsafe { &(*self.0.as_ptr()).stream }
+    }
 }
 
 impl Drop for Held {
@@ -281,18 +291,17 @@ unsafe extern "C" fn extract_data(task: *mut ArrowAsyncTask, out: *mut ArrowDevi
     })
 }
 
-/// The producer behind a consumer's pointer, as far as several threads may use it.
-unsafe fn parts_of<'a>(raw: *mut ArrowAsyncProducer) -> Option<(&'a Demand, &'a Stream)> {
-    let own: *mut Producer = NonNull::new(raw)?.as_ptr().cast();
+/// The producer behind a consumer's pointer. What is called may have our thread end, so it is kept until the call is over.
+unsafe fn entered(raw: *mut ArrowAsyncProducer) -> Option<Held> {
     // SAFETY: a consumer calls with a producer of ours until its handler was let go.
-    unsafe { Some((&(*own).demand, &(*own).stream)) }
+    NonNull::new(raw).map(|raw| unsafe { Held::more(raw.cast()) })
 }
 
 unsafe extern "C" fn request(raw: *mut ArrowAsyncProducer, n: i64) {
     guarded(|| {
         // SAFETY: as the caller promises.
-        if let Some((demand, _)) = unsafe { parts_of(raw) } {
-            demand.request(n);
+        if let Some(producer) = unsafe { entered(raw) } {
+            producer.demand().request(n);
         }
         0
     });
@@ -301,9 +310,9 @@ unsafe extern "C" fn request(raw: *mut ArrowAsyncProducer, n: i64) {
 unsafe extern "C" fn cancel(raw: *mut ArrowAsyncProducer) {
     guarded(|| {
         // SAFETY: as the caller promises.
-        if let Some((demand, stream)) = unsafe { parts_of(raw) } {
-            demand.cancel();
-            stream.cancel();
+        if let Some(producer) = unsafe { entered(raw) } {
+            producer.demand().cancel();
+            producer.stream().cancel();
         }
         0
     });
