@@ -336,6 +336,11 @@ typedef struct BowstringPythonApi {
     void (*dec_ref)(void *object);
     void *none;
     void *type_error;
+    void *(*object_get_attr_string)(void *object, const char *name);
+    void *(*object_call_object)(void *callable, void *arguments);
+    void *(*memoryview_from_object)(void *object);
+    int (*object_get_buffer)(void *object, void *view, int flags);
+    void (*buffer_release)(void *view);
 } BowstringPythonApi;
 #define BOWSTRING_OK 0
 #define BOWSTRING_INVALID_ARGUMENT 1
@@ -752,3 +757,6 @@ void *bowstring_python_buffer_release(void *module,
                                       void *handle);
 void *bowstring_python_type_release(void *module,
                                     void *handle);
+int bowstring_python_get_buffer(void *exporter,
+                                void *view,
+                                int flags);

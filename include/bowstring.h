@@ -585,9 +585,10 @@ typedef struct BowstringStreamCallbacks {
     void (*release)(void *ctx);
 } BowstringStreamCallbacks;
 
-/// Addresses of functions and objects of CPython's stable ABI, as ctypes.pythonapi or a linked libpython has them.
+/// Addresses of CPython's functions and objects, as ctypes.pythonapi or a linked libpython has them. All are of its stable ABI;
+/// the last three only from 3.11 on, though every version has them.
 ///
-/// The capsules' destructor needs the first six functions. The calls that a binding makes builtins of need all members;
+/// The capsules' destructor needs the first six functions. The calls that a binding makes builtins or slots of need all members;
 /// without them every member behind err_write_unraisable is NULL.
 typedef struct BowstringPythonApi {
     /// Size of this struct in the caller's build.
@@ -628,6 +629,16 @@ typedef struct BowstringPythonApi {
     void *none;
     /// The class TypeError: `id(TypeError)`, or what PyExc_TypeError holds.
     void *type_error;
+    /// PyObject_GetAttrString.
+    void *(*object_get_attr_string)(void *object, const char *name);
+    /// PyObject_CallObject.
+    void *(*object_call_object)(void *callable, void *arguments);
+    /// PyMemoryView_FromObject.
+    void *(*memoryview_from_object)(void *object);
+    /// PyObject_GetBuffer.
+    int (*object_get_buffer)(void *object, void *view, int flags);
+    /// PyBuffer_Release.
+    void (*buffer_release)(void *view);
 } BowstringPythonApi;
 
 /// The call did what it says.
@@ -2259,6 +2270,23 @@ void *bowstring_python_buffer_release(void *module,
 BOWSTRING_API
 void *bowstring_python_type_release(void *module,
                                     void *handle);
+
+/// The buffer protocol of objects that have a method `__buffer__`, as classes do from Python 3.12 on: the slot Py_bf_getbuffer of a
+/// type for the versions before.
+///
+/// A binding makes a type with this slot by PyType_FromSpec, and derives its classes from it. The method is called with the
+/// flags, and returns a memoryview, or another object of the buffer protocol, but not the exporter. There is nothing to do when a view
+/// is released, so that the type needs no Py_bf_releasebuffer.
+///
+/// Ownership: exporter is borrowed; view refers to it and to what the method returned, until PyBuffer_Release.
+/// Errors: -1 with an exception: the method's own, or that of a memoryview which cannot answer the flags; then view's obj is
+/// NULL. Before bowstring_python_init or without its optional members there is no exception, which the interpreter makes a
+/// SystemError. The calling thread holds the interpreter's lock.
+/// Source: Python C API, "getbufferproc"; PEP 688.
+BOWSTRING_API
+int bowstring_python_get_buffer(void *exporter,
+                                void *view,
+                                int flags);
 
 #ifdef __cplusplus
 }  // extern "C"

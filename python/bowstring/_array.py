@@ -11,6 +11,7 @@ from . import _c, _python
 from ._buffer import ROLES, Buffer
 from ._check import ArrayChecks
 from ._device import Device, DeviceLike, device_of, struct_of, sync_of
+from ._host_buffer import Exporter
 from ._library import call, lib, made
 from ._looks import ArrayLooks
 from ._parts import ArrayParts
@@ -58,7 +59,9 @@ def _number(index: int) -> int:
     return -1 if index == _c.NOTHING else index
 
 
-class Array(ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, ArrayPickling):
+class Array(
+    ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, ArrayPickling, Exporter  # type: ignore[misc]
+):
     """Columnar data of any Arrow type on any device: a window on shared memory and its owners.
 
     Immutable, and safe to share between threads. Made by `bowstring.array`, `bowstring.from_buffers`, or by looking into another

@@ -299,11 +299,14 @@ PYTHON_FUNCTIONS = (
     "PyErr_WriteUnraisable", "PyErr_Occurred", "PyErr_Clear", "PyErr_SetString", "PyCapsule_New", "PyLong_AsVoidPtr",
     "PyLong_FromVoidPtr", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef",
 )
+PYTHON_VIEWS = (
+    "PyObject_GetAttrString", "PyObject_CallObject", "PyMemoryView_FromObject", "PyObject_GetBuffer", "PyBuffer_Release",
+)
 
 
 class PythonApi(Sized):
     _fields_ = [
-        ("struct_size", c_size_t), *((name, c_void_p) for name in (*PYTHON_FUNCTIONS, "none", "type_error")),
+        ("struct_size", c_size_t), *((name, c_void_p) for name in (*PYTHON_FUNCTIONS, "none", "type_error", *PYTHON_VIEWS)),
     ]
 
 
@@ -451,6 +454,7 @@ FUNCTIONS = {
     "bowstring_python_array_release": (c_void_p, c_void_p, c_void_p),
     "bowstring_python_buffer_release": (c_void_p, c_void_p, c_void_p),
     "bowstring_python_type_release": (c_void_p, c_void_p, c_void_p),
+    "bowstring_python_get_buffer": (c_int, c_void_p, c_void_p, c_int),
     "bowstring_live_counts": (None, POINTER(LiveCounts)),
     "bowstring_version": (c_char_p,),
     "bowstring_abi_version": (c_uint32,),

@@ -4,8 +4,10 @@
 
 mod calls;
 mod objects;
+mod views;
 
 pub use calls::*;
+pub use views::*;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
@@ -23,9 +25,10 @@ use crate::raw::free_raw;
 use crate::sized::{self, read_input};
 use objects::Calls;
 
-/// Addresses of functions and objects of CPython's stable ABI, as ctypes.pythonapi or a linked libpython has them.
+/// Addresses of CPython's functions and objects, as ctypes.pythonapi or a linked libpython has them. All are of its stable ABI;
+/// the last three only from 3.11 on, though every version has them.
 ///
-/// The capsules' destructor needs the first six functions. The calls that a binding makes builtins of need all members;
+/// The capsules' destructor needs the first six functions. The calls that a binding makes builtins or slots of need all members;
 /// without them every member behind err_write_unraisable is NULL.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +82,19 @@ pub struct BowstringPythonApi {
     pub none: *mut c_void,
     /// The class TypeError: `id(TypeError)`, or what PyExc_TypeError holds.
     pub type_error: *mut c_void,
+    /// PyObject_GetAttrString.
+    pub object_get_attr_string:
+        Option<unsafe extern "C" fn(object: *mut c_void, name: *const c_char) -> *mut c_void>,
+    /// PyObject_CallObject.
+    pub object_call_object:
+        Option<unsafe extern "C" fn(callable: *mut c_void, arguments: *mut c_void) -> *mut c_void>,
+    /// PyMemoryView_FromObject.
+    pub memoryview_from_object: Option<unsafe extern "C" fn(object: *mut c_void) -> *mut c_void>,
+    /// PyObject_GetBuffer.
+    pub object_get_buffer:
+        Option<unsafe extern "C" fn(object: *mut c_void, view: *mut c_void, flags: c_int) -> c_int>,
+    /// PyBuffer_Release.
+    pub buffer_release: Option<unsafe extern "C" fn(view: *mut c_void)>,
 }
 
 // SAFETY: `repr(C)`, starts with a `usize`; a zero function pointer is None, and the rest are pointers.

@@ -1,10 +1,11 @@
 //! Python's objects, as the calls for builtins see them.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 use bowstring_core::error::{ErrorRecord, Failed, Lossy, Report, Result, Status};
 
+use super::views::PyBuffer;
 use super::{BowstringPythonApi, Python, bowstring_python_capsule_destructor};
 use crate::guard::guard;
 use crate::raw::{Raw, free_raw, new_raw};
@@ -28,6 +29,11 @@ pub(super) struct Calls {
     dec_ref: unsafe extern "C" fn(*mut c_void),
     none: NonNull<c_void>,
     type_error: NonNull<c_void>,
+    get_attr: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void,
+    call_object: unsafe extern "C" fn(*mut c_void, *mut c_void) -> *mut c_void,
+    memoryview_from: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+    get_buffer: unsafe extern "C" fn(*mut c_void, *mut c_void, c_int) -> c_int,
+    buffer_release: unsafe extern "C" fn(*mut c_void),
 }
 
 impl Calls {
@@ -45,6 +51,11 @@ impl Calls {
             dec_ref: api.dec_ref?,
             none: NonNull::new(api.none)?,
             type_error: NonNull::new(api.type_error)?,
+            get_attr: api.object_get_attr_string?,
+            call_object: api.object_call_object?,
+            memoryview_from: api.memoryview_from_object?,
+            get_buffer: api.object_get_buffer?,
+            buffer_release: api.buffer_release?,
         })
     }
 }
@@ -201,6 +212,63 @@ impl<'a> Lock<'a> {
         }
     }
 
+    /// An object that Python made; None leaves Python's own exception behind.
+    fn made_or_raise(self, at: *mut c_void) -> Option<Object<'a>> {
+        NonNull::new(at).map(|at| Object { at, lock: self })
+    }
+
+    /// What a method of one argument, a number, returns.
+    pub(super) fn called(self, object: *mut c_void, method: &CStr, number: usize) -> Option<Object<'a>> {
+        // SAFETY: the lock is held and the object is live; the item's reference goes to the tuple.
+        unsafe {
+            let method = self.made_or_raise((self.calls.get_attr)(object, method.as_ptr()))?;
+            let arguments = self.made_or_raise((self.calls.tuple_new)(1))?;
+            let number =
+                self.made_or_raise((self.calls.from_void_ptr)(ptr::without_provenance_mut(number)))?;
+            (self.calls.tuple_set_item)(arguments.at.as_ptr(), 0, number.into_raw());
+            self.made_or_raise((self.calls.call_object)(method.at.as_ptr(), arguments.at.as_ptr()))
+        }
+    }
+
+    /// Fills a view with what an object of the buffer protocol shows. It keeps that object alive, and `exporter` as well.
+    ///
+    /// # Safety
+    /// `view` has room for one.
+    pub(super) unsafe fn shown(
+        self,
+        object: &Object<'a>,
+        exporter: *mut c_void,
+        view: *mut PyBuffer,
+        flags: c_int,
+    ) -> Option<()> {
+        // SAFETY: the lock is held and the objects are live; the view is written before it is read.
+        unsafe {
+            // One of our own: nobody else can release it while its lengths and strides are in use.
+            let own = self.made_or_raise((self.calls.memoryview_from)(object.at.as_ptr()))?;
+            let pair = self.made_or_raise((self.calls.tuple_new)(2))?;
+            if (self.calls.get_buffer)(own.at.as_ptr(), view.cast(), flags) < 0 {
+                return None;
+            }
+            // An object that is not its exporter cannot tell the memoryview when the view is released; it goes with the pair.
+            let mut counted = *view;
+            (self.calls.buffer_release)((&raw mut counted).cast());
+            (self.calls.inc_ref)(exporter);
+            (self.calls.tuple_set_item)(pair.at.as_ptr(), 0, own.into_raw());
+            (self.calls.tuple_set_item)(pair.at.as_ptr(), 1, exporter);
+            (*view).obj = pair.into_raw();
+        }
+        Some(())
+    }
+
+    /// The exception for a view that is NULL.
+    pub(super) fn no_view(self) -> Option<()> {
+        // SAFETY: the lock is held.
+        unsafe {
+            (self.calls.set_string)(self.calls.type_error.as_ptr(), c"expected a view, found NULL".as_ptr())
+        };
+        None
+    }
+
     /// Clears an exception. Whether there was one comes back.
     fn clear_raised(self) -> bool {
         // SAFETY: the lock is held.
@@ -266,7 +334,7 @@ impl<'a> Lock<'a> {
 
     #[inline(always)]
     pub(super) fn is_none(self, object: *mut c_void) -> bool {
-        core::ptr::eq(object, self.calls.none.as_ptr())
+        ptr::eq(object, self.calls.none.as_ptr())
     }
 
     /// A reference to None for the caller.
@@ -285,7 +353,7 @@ impl<'a> Lock<'a> {
         error: *mut c_void,
         body: impl FnOnce(&mut Report<'_>) -> Result<Object<'a>>,
     ) -> *mut c_void {
-        let mut made = core::ptr::null_mut();
+        let mut made = ptr::null_mut();
         guard(error.cast::<ErrorRecord>(), |report| {
             made = body(report)?.into_raw();
             Ok(())
@@ -300,7 +368,7 @@ impl<'a> Lock<'a> {
         // SAFETY: the lock is held.
         unsafe {
             if !(self.calls.occurred)().is_null() {
-                (self.python.write_unraisable)(core::ptr::null_mut());
+                (self.python.write_unraisable)(ptr::null_mut());
             }
         }
     }

@@ -22,7 +22,7 @@ def address(function):
 
 def api(*without, **changed):
     """The addresses, but for members that are left NULL or changed."""
-    members = {name: address(getattr(ctypes.pythonapi, name)) for name in bs.PYTHON_FUNCTIONS}
+    members = {name: address(getattr(ctypes.pythonapi, name)) for name in (*bs.PYTHON_FUNCTIONS, *bs.PYTHON_VIEWS)}
     members.update(none=id(None), type_error=id(TypeError))
     members.update(changed)
     return bs.PythonApi(**{name: value for name, value in members.items() if name not in without})

@@ -16,7 +16,7 @@ import support
 from bowstring_ctypes import INVALID_ARGUMENT, call, lib, live_counts, out
 from python_api import address
 
-REQUIRED, OPTIONAL = bs.PYTHON_FUNCTIONS[:6], (*bs.PYTHON_FUNCTIONS[6:], "none", "type_error")
+REQUIRED, OPTIONAL = bs.PYTHON_FUNCTIONS[:6], (*bs.PYTHON_FUNCTIONS[6:], "none", "type_error", *bs.PYTHON_VIEWS)
 
 
 def refused(api, has):

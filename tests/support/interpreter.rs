@@ -76,6 +76,11 @@ pub fn api() -> BowstringPythonApi {
         dec_ref: Some(dec_ref),
         none: none(),
         type_error: TYPE_ERROR as *mut c_void,
+        object_get_attr_string: Some(get_attr),
+        object_call_object: Some(call_object),
+        memoryview_from_object: Some(memoryview_from),
+        object_get_buffer: Some(get_buffer),
+        buffer_release: Some(buffer_release),
     }
 }
 
@@ -312,7 +317,7 @@ unsafe extern "C" fn from_void_ptr(pointer: *mut c_void) -> *mut c_void {
 }
 
 unsafe extern "C" fn tuple_new(size: isize) -> *mut c_void {
-    assert_eq!(size, 2);
+    assert!((1..=2).contains(&size));
     make(Kind::Tuple, null_mut(), null(), None)
 }
 
@@ -321,4 +326,48 @@ unsafe extern "C" fn tuple_set_item(tuple: *mut c_void, index: isize, item: *mut
     assert!(place.get().is_null());
     place.set(item);
     0
+}
+
+/// As much of Py_buffer as is looked at, and room for the rest.
+#[repr(C)]
+pub struct View {
+    buf: *mut c_void,
+    pub obj: *mut c_void,
+    rest: [usize; 9],
+}
+
+impl View {
+    pub fn new() -> View {
+        View { buf: null_mut(), obj: core::ptr::dangling_mut(), rest: [0; 9] }
+    }
+}
+
+unsafe extern "C" fn get_attr(object: *mut c_void, name: *const c_char) -> *mut c_void {
+    // SAFETY: names are strings.
+    assert_eq!(unsafe { CStr::from_ptr(name) }, c"__buffer__");
+    assert!(!body(object).pointer.is_null());
+    make(Kind::Tuple, null_mut(), null(), None)
+}
+
+unsafe extern "C" fn call_object(callable: *mut c_void, arguments: *mut c_void) -> *mut c_void {
+    assert!(body(callable).pointer.is_null());
+    let flags = body(body(arguments).items[0].get()).pointer;
+    make(Kind::Int, flags, null(), None)
+}
+
+unsafe extern "C" fn memoryview_from(object: *mut c_void) -> *mut c_void {
+    make(Kind::Int, body(object).pointer, null(), None)
+}
+
+unsafe extern "C" fn get_buffer(object: *mut c_void, view: *mut c_void, flags: c_int) -> c_int {
+    assert_eq!(body(object).pointer.addr(), flags.cast_unsigned() as usize);
+    let shown = make(Kind::Tuple, null_mut(), null(), None);
+    // SAFETY: as the caller promises.
+    unsafe { (*view.cast::<View>()).obj = shown };
+    if shown.is_null() { -1 } else { 0 }
+}
+
+unsafe extern "C" fn buffer_release(view: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { dec_ref(core::mem::replace(&mut (*view.cast::<View>()).obj, null_mut())) };
 }
