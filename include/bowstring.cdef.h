@@ -341,6 +341,9 @@ typedef struct BowstringPythonApi {
     void *(*object_vectorcall)(void *callable, void *const *args, size_t nargs, void *names);
     void *(*object_vectorcall_method)(void *name, void *const *args, size_t nargs, void *names);
     void *(*type_generic_alloc)(void *class, ptrdiff_t items);
+    void *(*memoryview_from_object)(void *object);
+    int (*object_get_buffer)(void *object, void *view, int flags);
+    void (*buffer_release)(void *view);
     void *none;
     void *type_error;
     void *true_object;
@@ -768,3 +771,6 @@ void *bowstring_python_array_give(void *instance,
                                   ptrdiff_t nargs,
                                   void *names);
 void bowstring_python_array_finalize(void *instance);
+int bowstring_python_get_buffer(void *exporter,
+                                void *view,
+                                int flags);

@@ -585,9 +585,10 @@ typedef struct BowstringStreamCallbacks {
     void (*release)(void *ctx);
 } BowstringStreamCallbacks;
 
-/// Addresses of functions and objects of CPython's stable ABI, as ctypes.pythonapi or a linked libpython has them.
+/// Addresses of CPython's functions and objects, as ctypes.pythonapi or a linked libpython has them. Most are of its
+/// stable ABI, which has the vectorcalls only from 3.12 and the buffers' only from 3.11 on, though every version since 3.9 has them.
 ///
-/// The capsules' destructor needs the first six functions. The calls that a binding makes builtins of need all members;
+/// The capsules' destructor needs the first six functions. The calls that a binding makes builtins or slots of need all members;
 /// without them every member behind err_write_unraisable is NULL.
 typedef struct BowstringPythonApi {
     /// Size of this struct in the caller's build.
@@ -638,6 +639,12 @@ typedef struct BowstringPythonApi {
     void *(*object_vectorcall_method)(void *name, void *const *args, size_t nargs, void *names);
     /// PyType_GenericAlloc.
     void *(*type_generic_alloc)(void *class, ptrdiff_t items);
+    /// PyMemoryView_FromObject.
+    void *(*memoryview_from_object)(void *object);
+    /// PyObject_GetBuffer.
+    int (*object_get_buffer)(void *object, void *view, int flags);
+    /// PyBuffer_Release.
+    void (*buffer_release)(void *view);
     /// The object None: `id(None)`, or the address of _Py_NoneStruct.
     void *none;
     /// The class TypeError: `id(TypeError)`, or what PyExc_TypeError holds.
@@ -2322,6 +2329,23 @@ void *bowstring_python_array_give(void *instance,
 /// Source: Python C API, "tp_finalize".
 BOWSTRING_API
 void bowstring_python_array_finalize(void *instance);
+
+/// The buffer protocol of objects that have a method `__buffer__`, as classes do from Python 3.12 on: the slot Py_bf_getbuffer of a
+/// type for the versions before.
+///
+/// A binding makes a type with this slot by PyType_FromSpec, and derives its classes from it. The method is called with the
+/// flags, and returns a memoryview, or another object of the buffer protocol, but not the exporter. There is nothing to do when a view
+/// is released, so that the type needs no Py_bf_releasebuffer.
+///
+/// Ownership: exporter is borrowed; view refers to it and to what the method returned, until PyBuffer_Release.
+/// Errors: -1 with an exception: the method's own, or that of a memoryview which cannot answer the flags; then view's obj is
+/// NULL. Before bowstring_python_init or without its optional members there is no exception, which the interpreter makes a
+/// SystemError. The calling thread holds the interpreter's lock.
+/// Source: Python C API, "getbufferproc"; PEP 688.
+BOWSTRING_API
+int bowstring_python_get_buffer(void *exporter,
+                                void *view,
+                                int flags);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -34,7 +34,7 @@ use bowstring_core::abi::{ArrowArray, ArrowDeviceArray, ArrowSchema};
 use bowstring_core::error::ErrorRecord;
 use bowstring_core::memory::OwnedBuffer;
 use bowstring_core::tree::Facts;
-use interpreter::{Object, failing, live_objects};
+use interpreter::{Object, View, failing, live_objects};
 
 #[global_allocator]
 static ALLOCATOR: TestAllocator = TestAllocator;
@@ -391,6 +391,35 @@ fn refusals() {
     interpreter::clear();
 }
 
+/// Python's own failures come through, and leave no view behind.
+fn views() {
+    let exporter = Object::int(core::ptr::dangling_mut());
+    for flags in [0, 0x11C] {
+        let before = live_objects();
+        let mut fail_at = 0;
+        loop {
+            fail_at += 1;
+            let mut view = View::new();
+            let at = (&raw mut view).cast();
+            // SAFETY: as above.
+            let (got, _) =
+                failing(fail_at, || unsafe { bowstring_python_get_buffer(exporter.address(), at, flags) });
+            if got == 0 {
+                drop(Object::owned(view.obj));
+                break;
+            }
+            assert!(got == -1 && view.obj.is_null() && interpreter::is_raised());
+            interpreter::clear();
+            assert_eq!(live_objects(), before);
+        }
+        assert_eq!((fail_at, live_objects()), (7, before));
+    }
+    // SAFETY: as above.
+    assert_eq!(unsafe { bowstring_python_get_buffer(exporter.address(), null_mut(), 0) }, -1);
+    assert!(interpreter::is_raised());
+    interpreter::clear();
+}
+
 #[test]
 fn every_allocation_may_fail() {
     // SAFETY: as above.
@@ -402,6 +431,7 @@ fn every_allocation_may_fail() {
     instances(ty);
     exceptions(ty);
     refusals();
+    views();
     // SAFETY: as above.
     unsafe { bowstring_type_release(ty) };
     assert_eq!((live(), live_objects()), ([0; 5], 0));

@@ -1,6 +1,5 @@
 """Columnar data from any library to any other, without copying it and without losing track of who frees it."""
 
-from . import _host_buffer as _host_buffer
 from ._array import Array, BufferView, NodeView
 from ._awkward_in import from_awkward
 from ._batches import stream

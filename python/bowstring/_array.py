@@ -11,6 +11,7 @@ from . import _c, _python
 from ._buffer import ROLES, Buffer
 from ._check import ArrayChecks
 from ._device import Device, DeviceLike, device_of, struct_of, sync_of
+from ._host_buffer import Exporter
 from ._library import call, lib, made
 from ._looks import ArrayLooks
 from ._parts import ArrayParts
@@ -59,7 +60,8 @@ def _number(index: int) -> int:
 
 
 class Array(
-    ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, ArrayPickling, _python.ArrayHandle
+    ArrayProtocols, ArrayValues, ArrayChecks, ArrayParts, ArrayLooks, ArrayPickling, _python.ArrayHandle,
+    Exporter,  # type: ignore[misc]
 ):
     """Columnar data of any Arrow type on any device: a window on shared memory and its owners.
 

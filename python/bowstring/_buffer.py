@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Optional
 
 from . import _c, _python
 from ._device import CPU, Device, DeviceLike, device_of, struct_of, sync_of
+from ._host_buffer import Exporter, refuse_writing, view_of_bytes
 from ._library import call, lib, made, owned
 from ._looks import BufferLooks
 from ._pickle import BufferPickling
@@ -134,3 +135,25 @@ class Buffer(BufferProtocols, BufferLooks, BufferPickling):
             byref(c_bool()),
         )
         return Buffer._of(handle.value or 0)
+
+
+class _HostBuffer(Buffer, Exporter):  # type: ignore[misc]
+    """A `Buffer` in memory of the CPU, which also has Python's buffer protocol: ``memoryview(buffer)`` is read-only."""
+
+    __slots__ = ()
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The bytes, read-only. The view keeps the buffer alive.
+
+        Raises
+        ------
+        BufferError
+            Memory that may be written was asked for.
+        """
+        refuse_writing(flags)
+        return view_of_bytes(self, self.ptr, self.bufsize)
+
+
+# It is no other kind of thing to who uses it.
+_HostBuffer.__name__ = _HostBuffer.__qualname__ = "Buffer"
+Buffer._on_host = _HostBuffer

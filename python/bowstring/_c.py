@@ -299,6 +299,7 @@ PYTHON_FUNCTIONS = (
     "PyErr_WriteUnraisable", "PyErr_Occurred", "PyErr_Clear", "PyErr_SetString", "PyCapsule_New", "PyLong_AsVoidPtr",
     "PyLong_FromVoidPtr", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef", "PyTuple_Size", "PyTuple_GetItem",
     "PyObject_GetAttr", "PyObject_GetAttrString", "PyObject_Vectorcall", "PyObject_VectorcallMethod", "PyType_GenericAlloc",
+    "PyMemoryView_FromObject", "PyObject_GetBuffer", "PyBuffer_Release",
 )
 # An object's id is its address in CPython, which is the only Python that has these functions.
 PYTHON_VALUES = {
@@ -459,6 +460,7 @@ FUNCTIONS = {
     "bowstring_python_array_release": (c_void_p, c_void_p, c_void_p),
     "bowstring_python_buffer_release": (c_void_p, c_void_p, c_void_p),
     "bowstring_python_type_release": (c_void_p, c_void_p, c_void_p),
+    "bowstring_python_get_buffer": (c_int, c_void_p, c_void_p, c_int),
     "bowstring_live_counts": (None, POINTER(LiveCounts)),
     "bowstring_version": (c_char_p,),
     "bowstring_abi_version": (c_uint32,),

@@ -1,84 +1,88 @@
-"""Python's buffer protocol for buffers in memory of the CPU.
+"""Python's buffer protocol of memory of the CPU, by `__buffer__` on every version of Python.
 
-A class in Python can have it from Python 3.12 on only, so that a type made by the C API brings it here for all of them.
+From Python 3.12 on a class has the protocol by that method alone. Before, it takes a base class whose slot in C calls it.
 """
 
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_int, c_ssize_t, c_uint, c_void_p, py_object
-from typing import Any
+import sys
+from ctypes import POINTER, byref, c_ssize_t, py_object
+from typing import Any, Optional, Sequence
 
-from ._buffer import Buffer
-from ._memory import PyBuffer
-
-_GET = ctypes.PYFUNCTYPE(c_int, py_object, POINTER(PyBuffer), c_int)
-_fill = ctypes.PYFUNCTYPE(c_int, POINTER(PyBuffer), py_object, c_void_p, c_ssize_t, c_int, c_int)(
-    ("PyBuffer_FillInfo", ctypes.pythonapi)
-)
-# Where memory of no bytes is.
-_NOWHERE = ctypes.create_string_buffer(1)
+from ._library import _incref
+from ._python import PyBuffer, get_buffer, heap_type
 
 
-_WRITABLE = 1
-
-
-def _get_buffer(exporter: Any, view: Any, flags: int) -> int:
-    """Shows the buffer's bytes, read-only. The view refers to the buffer, and so keeps it alive.
-
-    A function that ctypes calls cannot set an exception: who asks for memory that may be written gets a SystemError,
-    or a word of its own.
-    """
-    view.contents.obj = None
-    if flags & _WRITABLE:
-        return -1
-    size = exporter.bufsize
-    data = exporter.ptr if size else ctypes.addressof(_NOWHERE)
-    return int(_fill(view, exporter, data, size, 1, flags))
-
-
-class _Slot(ctypes.Structure):
-    _fields_ = [("slot", c_int), ("function", c_void_p)]
-
-
-class _Spec(ctypes.Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("basicsize", c_int),
-        ("itemsize", c_int),
-        ("flags", c_uint),
-        ("slots", POINTER(_Slot)),
-    ]
-
-
-_GET_BUFFER_SLOT = 1
-_DEFAULT, _BASE_TYPE, _HEAP = 1 << 18, 1 << 10, 1 << 9
-
-
-def _exporter_type() -> Any:
-    """A type whose only content is the buffer protocol."""
-    from_spec = ctypes.PYFUNCTYPE(py_object, POINTER(_Spec))(("PyType_FromSpec", ctypes.pythonapi))
-    slots = (_Slot * 2)(_Slot(_GET_BUFFER_SLOT, ctypes.cast(_get_buffer_c, c_void_p)), _Slot(0, None))
-    spec = _Spec(b"bowstring._host_buffer._Exporter", 0, 0, _DEFAULT | _BASE_TYPE | _HEAP, slots)
-    made = from_spec(ctypes.byref(spec))
-    # Some versions of Python go on using the specification's name and slots.
-    made._specification = (spec, slots)
-    return made
-
-
-_get_buffer_c = _GET(_get_buffer)
-# The type may be asked when this module is gone.
-ctypes.pythonapi.Py_IncRef(py_object(_get_buffer_c))
-_Exporter: Any = _exporter_type()
-
-
-class _HostBuffer(Buffer, _Exporter):  # type: ignore[misc]
-    """A `Buffer` in memory of the CPU, which also has Python's buffer protocol: ``memoryview(buffer)`` is read-only."""
-
+class _Plain:
     __slots__ = ()
 
 
-# It is no other kind of thing to who uses it.
-_HostBuffer.__name__ = _HostBuffer.__qualname__ = "Buffer"
-_HostBuffer.__module__ = Buffer.__module__
-Buffer._on_host = _HostBuffer
+_GET_BUFFER_SLOT = 1
+Exporter: Any = (
+    _Plain if sys.version_info >= (3, 12) else heap_type("Exporter", 0, [(_GET_BUFFER_SLOT, get_buffer)])
+)
+
+_WRITABLE = 1
+# Where memory of no bytes is.
+_NOWHERE = ctypes.create_string_buffer(1)
+# A long, where it is as long, is what NumPy itself says for such elements.
+_LONG = "l" if ctypes.sizeof(ctypes.c_long) == 8 else "q"
+_FORMATS = {
+    "b1": b"?", "i1": b"b", "u1": b"B", "i2": b"h", "u2": b"H", "i4": b"i", "u4": b"I", "i8": _LONG.encode(),
+    "u8": _LONG.upper().encode(), "f2": b"e", "f4": b"f", "f8": b"d", "c8": b"Zf", "c16": b"Zd",
+}
+# Memoryviews keep their format's address only.
+_incref(_FORMATS)
+_incref(_NOWHERE)
+_from_buffer = ctypes.PYFUNCTYPE(py_object, POINTER(PyBuffer))(("PyMemoryView_FromBuffer", ctypes.pythonapi))
+
+
+class _Block(Exporter):  # type: ignore[misc]
+    """Memory as Python's buffer protocol shows it, and what keeps it alive."""
+
+    __slots__ = ("_owner", "_data", "_format", "_itemsize", "_shape", "_strides")
+
+    def __init__(
+        self, owner: object, data: int, form: bytes, itemsize: int, shape: Sequence[int], strides: Sequence[int]
+    ) -> None:
+        self._owner = owner
+        self._data = data or ctypes.addressof(_NOWHERE)
+        self._format = form
+        self._itemsize = itemsize
+        self._shape = shape
+        self._strides = strides
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """A memoryview that keeps nothing alive: whoever asks by the protocol refers to this object as well."""
+        n = len(self._shape)
+        size = self._itemsize
+        for length in self._shape:
+            size *= length
+        lengths = c_ssize_t * n
+        shown = PyBuffer(
+            self._data, None, size, self._itemsize, 1, n, self._format, lengths(*self._shape), lengths(*self._strides)
+        )
+        made: memoryview = _from_buffer(byref(shown))
+        return made
+
+
+def refuse_writing(flags: int) -> None:
+    """A BufferError for who wants memory that may be written."""
+    if flags & _WRITABLE:
+        raise BufferError("expected a request for read-only memory, found one to write: the memory may be shared")
+
+
+def view_of_bytes(owner: object, data: int, size: int) -> memoryview:
+    """A memoryview of bytes that keeps `owner` alive."""
+    return memoryview(_Block(owner, data, b"B", 1, (size,), (1,)))
+
+
+def view_of_tensor(tensor: Any, typestr: str) -> Optional[memoryview]:
+    """A memoryview that keeps the tensor alive; None for elements that the protocol has no letter for."""
+    form = _FORMATS.get(typestr[1:])
+    if form is None:
+        return None
+    size = tensor.dtype[1] // 8
+    strides = tuple(step * size for step in tensor.strides)
+    return memoryview(_Block(tensor, tensor.data, form, size, tensor.shape, strides))

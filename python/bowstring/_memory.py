@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object
+from ctypes import POINTER, byref, c_int, c_size_t, c_void_p, py_object
 from typing import Any, Iterable, Optional, Sequence
 
 from . import _c
 from ._device import CPU, Device, struct_of
 from ._errors import BowstringError, Unsupported
 from ._library import address_of, call, lib, made, owned, text_of
+from ._python import PyBuffer
 from ._type import Type
 
 HOST = Device(CPU, -1)
@@ -17,24 +18,6 @@ HOST = Device(CPU, -1)
 
 class CopyNeeded(Unsupported, BufferError):
     """It would take a copy, which the caller does not want."""
-
-
-class PyBuffer(ctypes.Structure):
-    """Python's ``Py_buffer``, whose layout is part of the stable ABI."""
-
-    _fields_ = [
-        ("buf", c_void_p),
-        ("obj", c_void_p),
-        ("len", c_ssize_t),
-        ("itemsize", c_ssize_t),
-        ("readonly", c_int),
-        ("ndim", c_int),
-        ("format", c_char_p),
-        ("shape", POINTER(c_ssize_t)),
-        ("strides", POINTER(c_ssize_t)),
-        ("suboffsets", POINTER(c_ssize_t)),
-        ("internal", c_void_p),
-    ]
 
 
 _FULL_READ_ONLY = 0x11C

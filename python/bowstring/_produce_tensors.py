@@ -15,6 +15,7 @@ from ._dlpack import (
     stream_sync,
 )
 from ._errors import BowstringError, InvalidArgument, SyncRequired, Unsupported
+from ._host_buffer import refuse_writing, view_of_tensor
 from ._library import lib, made
 from ._memory import CopyNeeded
 from ._produce_bytes import BytesAsArrow
@@ -157,6 +158,19 @@ def _cuda_interface(self: Any) -> "dict[str, Any]":
     return _interface(tensor, typestr, stream=1 if event else None)
 
 
+def _host_tensor(array: Any, sync: Any) -> "tuple[Tensor, Optional[str]]":
+    """The values in memory of the CPU, and their typestr: None for what NumPy has no letter for."""
+    kind = array.type
+    form = kind.format
+    is_time = form[:2] in ("ts", "tD")
+    tensor = Tensor(array._tensor(PHYSICAL if is_time else 0, sync))
+    if is_time:
+        return tensor, f"{_NATIVE}{'M' if form[1] == 's' else 'm'}8[{_UNITS[form[2]]}]"
+    if kind.metadata.get(b"ARROW:extension:name") == b"arrow.bool8":
+        return tensor, "|b1"
+    return tensor, typestr_of(tensor.dtype)
+
+
 class ArrayTensors:
     """What an `Array` answers to tensor libraries."""
 
@@ -207,21 +221,36 @@ class ArrayTensors:
         device = self.device
         if not device.is_cpu:
             raise AttributeError(f"expected memory of the CPU, found {device}: it has no __array_interface__")
-        form = self.type.format
         try:
-            tensor = Tensor(self._tensor(PHYSICAL if form[:2] in ("ts", "tD") else 0, None))
+            tensor, typestr = _host_tensor(self, None)
         except BowstringError as error:
             raise AttributeError(f"expected what is a tensor, found none: {error}") from error
-        if form[:2] in ("ts", "tD"):
-            typestr = f"{_NATIVE}{'M' if form[1] == 's' else 'm'}8[{_UNITS[form[2]]}]"
-        else:
-            found = typestr_of(tensor.dtype)
-            if found is None:
-                raise AttributeError(f"expected elements that NumPy has, found {tensor.dtype}")
-            typestr = found
-        if self.type.metadata.get(b"ARROW:extension:name") == b"arrow.bool8":
-            typestr = "|b1"
+        if typestr is None:
+            raise AttributeError(f"expected elements that NumPy has, found {tensor.dtype}")
         return _interface(tensor, typestr)
+
+    def __buffer__(self: Any, flags: int) -> memoryview:
+        """The values, read-only and in place: numbers without nulls in memory of the CPU; it waits until they are there.
+
+        Fixed-size lists are further dimensions. The view keeps the memory alive, not the array.
+
+        Raises
+        ------
+        BufferError
+            There are no such values, or memory that may be written was asked for.
+        """
+        refuse_writing(flags)
+        device = self.device
+        if not device.is_cpu:
+            raise BufferError(f"expected memory of the CPU, found {device}, which Python's buffer protocol does not have")
+        try:
+            tensor, typestr = _host_tensor(self, sync_of("host"))
+        except BowstringError as error:
+            raise BufferError(f"expected numbers without nulls, found {self.type}: {error}") from error
+        view = None if typestr is None else view_of_tensor(tensor, typestr)
+        if view is None:
+            raise BufferError(f"expected numbers, found {self.type}, which Python's buffer protocol does not have")
+        return view
 
     def __array__(self: Any, dtype: Any = None, copy: Optional[bool] = None) -> Any:
         """A NumPy array of the values; read-only and in place, unless `copy` or `dtype` asks for another one.

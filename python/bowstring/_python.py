@@ -42,6 +42,24 @@ class _Spec(ctypes.Structure):
     ]
 
 
+class PyBuffer(ctypes.Structure):
+    """Python's ``Py_buffer``, whose layout is part of the stable ABI."""
+
+    _fields_ = [
+        ("buf", c_void_p),
+        ("obj", c_void_p),
+        ("len", c_ssize_t),
+        ("itemsize", c_ssize_t),
+        ("readonly", c_int),
+        ("ndim", c_int),
+        ("format", c_char_p),
+        ("shape", POINTER(c_ssize_t)),
+        ("strides", POINTER(c_ssize_t)),
+        ("suboffsets", POINTER(c_ssize_t)),
+        ("internal", c_void_p),
+    ]
+
+
 def _init() -> None:
     addresses = {name: address_of(getattr(ctypes.pythonapi, name)) for name in _c.PYTHON_FUNCTIONS}
     call(lib.bowstring_python_init, byref(_c.PythonApi(**_c.PYTHON_VALUES, **addresses)))
@@ -81,18 +99,22 @@ _UNSIGNED_LONG_LONG = 18
 _DEFAULT, _BASE_TYPE, _HEAP = 1 << 18, 1 << 10, 1 << 9
 
 
+def heap_type(name: str, size: int, slots: "list[tuple[int, int]]") -> Any:
+    """A class by CPython's PyType_FromSpec, with instances of that size, or of their base's when it is 0."""
+    table = (_Slot * (len(slots) + 1))(*(_Slot(*slot) for slot in slots))
+    spec = _Spec(f"bowstring._python.{name}".encode(), size, 0, _DEFAULT | _BASE_TYPE | _HEAP, table)
+    # Some versions of Python go on using the specification.
+    _incref((table, spec))
+    return _new_type(byref(spec))
+
+
 def _handle_type(name: str, finalize: str) -> Any:
     """A class whose instances hold a handle, in `_handle`, and let it go in the end."""
     at, size = object.__basicsize__, ctypes.sizeof(c_void_p)
     members = (_Member * 2)(_Member(b"_handle", _UNSIGNED_LONG_LONG, at, 0, None))
-    slots = (_Slot * 3)(
-        _Slot(_FINALIZE_SLOT, address_of(getattr(lib, f"bowstring_python_{finalize}"))),
-        _Slot(_MEMBERS_SLOT, ctypes.cast(members, c_void_p)),
-    )
-    spec = _Spec(f"bowstring._python.{name}".encode(), at + size, 0, _DEFAULT | _BASE_TYPE | _HEAP, slots)
-    # Some versions of Python go on using the specification.
-    _incref((members, slots, spec))
-    return _new_type(byref(spec))
+    _incref(members)
+    end = address_of(getattr(lib, f"bowstring_python_{finalize}"))
+    return heap_type(name, at + size, [(_FINALIZE_SLOT, end), (_MEMBERS_SLOT, ctypes.addressof(members))])
 
 
 def array_give(kind: type) -> Any:
@@ -120,4 +142,5 @@ if TYPE_CHECKING:
 
 else:
     ArrayHandle = _handle_type("ArrayHandle", "array_finalize")
+get_buffer = address_of(lib.bowstring_python_get_buffer)
 capsule_destructor = address_of(lib.bowstring_python_capsule_destructor)

@@ -5,9 +5,11 @@
 mod calls;
 mod instances;
 mod objects;
+mod views;
 
 pub use calls::*;
 pub use instances::*;
+pub use views::*;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
@@ -25,9 +27,10 @@ use crate::raw::free_raw;
 use crate::sized::{self, read_input};
 use objects::Calls;
 
-/// Addresses of functions and objects of CPython's stable ABI, as ctypes.pythonapi or a linked libpython has them.
+/// Addresses of CPython's functions and objects, as ctypes.pythonapi or a linked libpython has them. Most are of its
+/// stable ABI, which has the vectorcalls only from 3.12 and the buffers' only from 3.11 on, though every version since 3.9 has them.
 ///
-/// The capsules' destructor needs the first six functions. The calls that a binding makes builtins of need all members;
+/// The capsules' destructor needs the first six functions. The calls that a binding makes builtins or slots of need all members;
 /// without them every member behind err_write_unraisable is NULL.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +109,13 @@ pub struct BowstringPythonApi {
     >,
     /// PyType_GenericAlloc.
     pub type_generic_alloc: Option<unsafe extern "C" fn(class: *mut c_void, items: isize) -> *mut c_void>,
+    /// PyMemoryView_FromObject.
+    pub memoryview_from_object: Option<unsafe extern "C" fn(object: *mut c_void) -> *mut c_void>,
+    /// PyObject_GetBuffer.
+    pub object_get_buffer:
+        Option<unsafe extern "C" fn(object: *mut c_void, view: *mut c_void, flags: c_int) -> c_int>,
+    /// PyBuffer_Release.
+    pub buffer_release: Option<unsafe extern "C" fn(view: *mut c_void)>,
     /// The object None: `id(None)`, or the address of _Py_NoneStruct.
     pub none: *mut c_void,
     /// The class TypeError: `id(TypeError)`, or what PyExc_TypeError holds.

@@ -2,10 +2,11 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::num::NonZero;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 use bowstring_core::error::{ErrorRecord, Failed, Lossy, Report, Result, Status};
 
+use super::views::PyBuffer;
 use super::{Aside, BowstringPythonApi, Python, bowstring_python_capsule_destructor};
 use crate::guard::guard;
 use crate::raw::{Raw, free_raw, new_raw};
@@ -36,6 +37,9 @@ pub(super) struct Calls {
     generic_alloc: unsafe extern "C" fn(*mut c_void, isize) -> *mut c_void,
     none: NonNull<c_void>,
     type_error: NonNull<c_void>,
+    memoryview_from: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+    get_buffer: unsafe extern "C" fn(*mut c_void, *mut c_void, c_int) -> c_int,
+    buffer_release: unsafe extern "C" fn(*mut c_void),
     true_object: NonNull<c_void>,
     object_size: NonZero<usize>,
 }
@@ -64,6 +68,9 @@ impl Calls {
             generic_alloc: api.type_generic_alloc?,
             none: NonNull::new(api.none)?,
             type_error: NonNull::new(api.type_error)?,
+            memoryview_from: api.memoryview_from_object?,
+            get_buffer: api.object_get_buffer?,
+            buffer_release: api.buffer_release?,
             true_object: NonNull::new(api.true_object)?,
             object_size: NonZero::new(api.object_size)?,
         })
@@ -228,6 +235,60 @@ impl<'a> Lock<'a> {
         }
     }
 
+    /// What a method of one argument, a number, returns.
+    pub(super) fn called(self, object: *mut c_void, method: &CStr, number: usize) -> Option<Object<'a>> {
+        // SAFETY: the lock is held and the objects are live.
+        unsafe {
+            let method = self.owned((self.calls.get_attr_string)(object, method.as_ptr()))?;
+            let number = self.int_or_raise::<c_void>(ptr::without_provenance_mut(number))?;
+            self.owned((self.calls.vectorcall)(
+                method.at.as_ptr(),
+                [number.at()].as_ptr(),
+                1,
+                ptr::null_mut(),
+            ))
+        }
+    }
+
+    /// Fills a view with what an object of the buffer protocol shows. It keeps that object alive, and `exporter` as well.
+    ///
+    /// # Safety
+    /// `view` has room for one.
+    pub(super) unsafe fn shown(
+        self,
+        object: &Object<'a>,
+        exporter: *mut c_void,
+        view: *mut PyBuffer,
+        flags: c_int,
+    ) -> Option<()> {
+        // SAFETY: the lock is held and the objects are live; the view is written before it is read.
+        unsafe {
+            // One of our own: nobody else can release it while its lengths and strides are in use.
+            let own = self.owned((self.calls.memoryview_from)(object.at.as_ptr()))?;
+            let pair = self.owned((self.calls.tuple_new)(2))?;
+            if (self.calls.get_buffer)(own.at.as_ptr(), view.cast(), flags) < 0 {
+                return None;
+            }
+            // An object that is not its exporter cannot tell the memoryview when the view is released; it goes with the pair.
+            let mut counted = *view;
+            (self.calls.buffer_release)((&raw mut counted).cast());
+            (self.calls.inc_ref)(exporter);
+            (self.calls.tuple_set_item)(pair.at.as_ptr(), 0, own.into_raw());
+            (self.calls.tuple_set_item)(pair.at.as_ptr(), 1, exporter);
+            (*view).obj = pair.into_raw();
+        }
+        Some(())
+    }
+
+    /// The exception for a view that is NULL.
+    pub(super) fn no_view(self) -> Option<()> {
+        // SAFETY: the lock is held.
+        unsafe {
+            (self.calls.set_string)(self.calls.type_error.as_ptr(), c"expected a view, found NULL".as_ptr())
+        };
+        None
+    }
+
     /// Clears an exception. Whether there was one comes back.
     fn clear_raised(self) -> bool {
         // SAFETY: the lock is held.
@@ -330,7 +391,7 @@ impl<'a> Lock<'a> {
     pub(super) fn call_method(self, name: NonNull<c_void>, args: &[*mut c_void]) -> Option<Object<'a>> {
         // SAFETY: the lock is held and the objects are live.
         self.owned(unsafe {
-            (self.calls.vectorcall_method)(name.as_ptr(), args.as_ptr(), args.len(), core::ptr::null_mut())
+            (self.calls.vectorcall_method)(name.as_ptr(), args.as_ptr(), args.len(), ptr::null_mut())
         })
     }
 
@@ -351,7 +412,7 @@ impl<'a> Lock<'a> {
         // SAFETY: the lock is held and the objects are live.
         unsafe {
             let found = (self.calls.get_attr_string)(object, name.as_ptr());
-            let Some(method) = self.owned(found) else { return core::ptr::null_mut() };
+            let Some(method) = self.owned(found) else { return ptr::null_mut() };
             (self.calls.vectorcall)(method.at.as_ptr(), args, nargs.unsigned_abs(), names)
         }
     }
@@ -380,7 +441,7 @@ impl<'a> Lock<'a> {
 
     #[inline(always)]
     pub(super) fn is_none(self, object: *mut c_void) -> bool {
-        core::ptr::eq(object, self.calls.none.as_ptr())
+        ptr::eq(object, self.calls.none.as_ptr())
     }
 
     /// A reference to None for the caller.
@@ -399,7 +460,7 @@ impl<'a> Lock<'a> {
         error: *mut c_void,
         body: impl FnOnce(&mut Report<'_>) -> Result<Object<'a>>,
     ) -> *mut c_void {
-        let mut made = core::ptr::null_mut();
+        let mut made = ptr::null_mut();
         guard(error.cast::<ErrorRecord>(), |report| {
             made = body(report)?.into_raw();
             Ok(())
@@ -421,7 +482,7 @@ impl<'a> Lock<'a> {
         // SAFETY: the lock is held.
         unsafe {
             if !(self.calls.occurred)().is_null() {
-                (self.python.write_unraisable)(core::ptr::null_mut());
+                (self.python.write_unraisable)(ptr::null_mut());
             }
         }
     }

@@ -341,3 +341,92 @@ def test_threads_at_exit():
 def test_fork():
     told, errors = in_process("fork")
     assert told == ["child: released 3", "parent: released 3"] and not errors
+
+
+# ---- the buffer protocol ----
+
+
+class Slot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("function", c_void_p)]
+
+
+class Spec(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p), ("basicsize", ctypes.c_int), ("itemsize", ctypes.c_int), ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(Slot)),
+    ]
+
+
+def exporter_type():
+    """A type with the library's slot, as a binding makes it."""
+    slots = python_api.forever((Slot * 2)(Slot(1, python_api.address(lib.bowstring_python_get_buffer)), Slot(0, None)))
+    spec = python_api.forever(Spec(b"tests.Exporter", 0, 0, 1 << 18 | 1 << 10 | 1 << 9, slots))
+    return ctypes.PYFUNCTYPE(py_object, ctypes.POINTER(Spec))(("PyType_FromSpec", ctypes.pythonapi))(byref(spec))
+
+
+class Shows(exporter_type()):
+    """What has a memoryview, or an exception."""
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, []
+
+    def __buffer__(self, flags):
+        self.asked.append(flags)
+        if isinstance(self.answer, type):
+            raise self.answer("no view")
+        return self.answer
+
+
+class Bare(exporter_type()):
+    """It lacks the method."""
+
+
+def test_views_of_a_class():
+    shows = Shows(memoryview(b"abcdef").cast("h"))
+    references = sys.getrefcount(shows)
+    view = memoryview(shows)
+    assert (view.tobytes(), view.format, view.shape, view.readonly) == (b"abcdef", "h", (3,), True)
+    assert shows.asked == [0x11C] and sys.getrefcount(shows) == references + 1
+    # The method's own view may go meanwhile.
+    shows.answer.release()
+    assert view.tobytes() == b"abcdef"
+    view.release()
+    assert sys.getrefcount(shows) == references
+
+
+def test_memory_stays_as_long_as_its_view():
+    data = bytearray(b"abc")
+    view = memoryview(Shows(data))
+    gc.collect()
+    with pytest.raises(BufferError):
+        data.append(1)
+    view[0] = 120
+    assert bytes(data) == b"xbc"
+    del view
+    data.append(1)
+
+
+@pytest.mark.parametrize("answer", (BufferError, KeyError, MemoryError))
+def test_exceptions_of_the_method_come_through(answer):
+    def check():
+        try:
+            memoryview(Shows(answer))
+        except answer:
+            return
+        raise AssertionError(f"expected {answer}")
+
+    no_leak(check)
+
+
+def test_what_is_no_view():
+    with pytest.raises(TypeError, match="bytes-like|a bytes"):
+        memoryview(Shows(1))
+    with pytest.raises(AttributeError, match="__buffer__"):
+        memoryview(Bare())
+    with pytest.raises(BufferError):
+        ctypes.pythonapi.PyObject_GetBuffer(py_object(Shows(b"abc")), (c_void_p * 11)(), 1)
+
+
+def test_views_leak_nothing():
+    data = b"abc"
+    no_leak(lambda: bytes(Shows(data)))

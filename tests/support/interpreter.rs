@@ -89,6 +89,9 @@ pub fn api() -> BowstringPythonApi {
         object_vectorcall: Some(vectorcall),
         object_vectorcall_method: Some(vectorcall_method),
         type_generic_alloc: Some(generic_alloc),
+        memoryview_from_object: Some(memoryview_from),
+        object_get_buffer: Some(get_buffer),
+        buffer_release: Some(buffer_release),
         none: none(),
         type_error: TYPE_ERROR as *mut c_void,
         // Schemas are never equal but to themselves here.
@@ -389,20 +392,32 @@ unsafe extern "C" fn get_attr(object: *mut c_void, _: *mut c_void) -> *mut c_voi
     schema
 }
 
-unsafe extern "C" fn get_attr_string(object: *mut c_void, _: *const c_char) -> *mut c_void {
+/// A method is a tuple for `__buffer__`, and else the object itself.
+unsafe extern "C" fn get_attr_string(object: *mut c_void, name: *const c_char) -> *mut c_void {
+    // SAFETY: names are strings.
+    if unsafe { CStr::from_ptr(name) } == c"__buffer__" {
+        assert!(!body(object).pointer.is_null());
+        return make(Kind::Tuple, null_mut(), null(), None);
+    }
     // SAFETY: the object is live.
     unsafe { inc_ref(object) };
     object
 }
 
-/// The answer of an instance that is asked again is None.
+/// What shows a buffer returns the flags; the answer of an instance that is asked again is None.
 unsafe extern "C" fn vectorcall(
-    object: *mut c_void,
-    _: *const *mut c_void,
-    _: usize,
+    method: *mut c_void,
+    args: *const *mut c_void,
+    nargs: usize,
     _: *mut c_void,
 ) -> *mut c_void {
-    assert!(body(object).kind.get() == Kind::Instance);
+    if body(method).kind.get() == Kind::Tuple {
+        assert_eq!(nargs, 1);
+        // SAFETY: so many arguments are there.
+        let flags = body(unsafe { args.read() }).pointer;
+        return make(Kind::Int, flags, null(), None);
+    }
+    assert!(body(method).kind.get() == Kind::Instance);
     Object::none().into_raw()
 }
 
@@ -426,4 +441,35 @@ unsafe extern "C" fn vectorcall_method(
 unsafe extern "C" fn generic_alloc(_: *mut c_void, items: isize) -> *mut c_void {
     assert_eq!(items, 0);
     make(Kind::Instance, null_mut(), null(), None)
+}
+
+/// As much of Py_buffer as is looked at, and room for the rest.
+#[repr(C)]
+pub struct View {
+    buf: *mut c_void,
+    pub obj: *mut c_void,
+    rest: [usize; 9],
+}
+
+impl View {
+    pub fn new() -> View {
+        View { buf: null_mut(), obj: core::ptr::dangling_mut(), rest: [0; 9] }
+    }
+}
+
+unsafe extern "C" fn memoryview_from(object: *mut c_void) -> *mut c_void {
+    make(Kind::Int, body(object).pointer, null(), None)
+}
+
+unsafe extern "C" fn get_buffer(object: *mut c_void, view: *mut c_void, flags: c_int) -> c_int {
+    assert_eq!(body(object).pointer.addr(), flags.cast_unsigned() as usize);
+    let shown = make(Kind::Tuple, null_mut(), null(), None);
+    // SAFETY: as the caller promises.
+    unsafe { (*view.cast::<View>()).obj = shown };
+    if shown.is_null() { -1 } else { 0 }
+}
+
+unsafe extern "C" fn buffer_release(view: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { dec_ref(core::mem::replace(&mut (*view.cast::<View>()).obj, null_mut())) };
 }
