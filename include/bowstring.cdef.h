@@ -340,7 +340,7 @@ typedef struct BowstringPythonApi {
     void *(*object_get_attr_string)(void *object, const char *name);
     void *(*object_vectorcall)(void *callable, void *const *args, size_t nargs, void *names);
     void *(*object_vectorcall_method)(void *name, void *const *args, size_t nargs, void *names);
-    void *(*type_generic_alloc)(void *class, ptrdiff_t items);
+    void *(*type_generic_alloc)(void *kind, ptrdiff_t items);
     void *(*memoryview_from_object)(void *object);
     int (*object_get_buffer)(void *object, void *view, int flags);
     void (*buffer_release)(void *view);

@@ -638,7 +638,7 @@ typedef struct BowstringPythonApi {
     /// PyObject_VectorcallMethod.
     void *(*object_vectorcall_method)(void *name, void *const *args, size_t nargs, void *names);
     /// PyType_GenericAlloc.
-    void *(*type_generic_alloc)(void *class, ptrdiff_t items);
+    void *(*type_generic_alloc)(void *kind, ptrdiff_t items);
     /// PyMemoryView_FromObject.
     void *(*memoryview_from_object)(void *object);
     /// PyObject_GetBuffer.

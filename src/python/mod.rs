@@ -108,7 +108,7 @@ pub struct BowstringPythonApi {
         ) -> *mut c_void,
     >,
     /// PyType_GenericAlloc.
-    pub type_generic_alloc: Option<unsafe extern "C" fn(class: *mut c_void, items: isize) -> *mut c_void>,
+    pub type_generic_alloc: Option<unsafe extern "C" fn(kind: *mut c_void, items: isize) -> *mut c_void>,
     /// PyMemoryView_FromObject.
     pub memoryview_from_object: Option<unsafe extern "C" fn(object: *mut c_void) -> *mut c_void>,
     /// PyObject_GetBuffer.
