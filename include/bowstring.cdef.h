@@ -337,8 +337,7 @@ typedef struct BowstringPythonApi {
     ptrdiff_t (*tuple_size)(void *tuple);
     void *(*tuple_get_item)(void *tuple, ptrdiff_t index);
     void *(*object_get_attr)(void *object, void *name);
-    void *(*object_get_attr_string)(void *object, const char *name);
-    void *(*object_vectorcall)(void *callable, void *const *args, size_t nargs, void *names);
+    void *(*unicode_from_string)(const char *text);
     void *(*object_vectorcall_method)(void *name, void *const *args, size_t nargs, void *names);
     void *(*type_generic_alloc)(void *kind, ptrdiff_t items);
     void *(*memoryview_from_object)(void *object);

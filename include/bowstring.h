@@ -586,7 +586,7 @@ typedef struct BowstringStreamCallbacks {
 } BowstringStreamCallbacks;
 
 /// Addresses of CPython's functions and objects, as ctypes.pythonapi or a linked libpython has them. Most are of its
-/// stable ABI, which has the vectorcalls only from 3.12 and the buffers' only from 3.11 on, though every version since 3.9 has them.
+/// stable ABI, which has PyObject_VectorcallMethod only from 3.12 and the buffers' only from 3.11 on, though every version since 3.9 has them.
 ///
 /// The capsules' destructor needs the first six functions. The calls that a binding makes builtins or slots of need all members;
 /// without them every member behind err_write_unraisable is NULL.
@@ -631,10 +631,8 @@ typedef struct BowstringPythonApi {
     void *(*tuple_get_item)(void *tuple, ptrdiff_t index);
     /// PyObject_GetAttr.
     void *(*object_get_attr)(void *object, void *name);
-    /// PyObject_GetAttrString.
-    void *(*object_get_attr_string)(void *object, const char *name);
-    /// PyObject_Vectorcall.
-    void *(*object_vectorcall)(void *callable, void *const *args, size_t nargs, void *names);
+    /// PyUnicode_FromString.
+    void *(*unicode_from_string)(const char *text);
     /// PyObject_VectorcallMethod.
     void *(*object_vectorcall_method)(void *name, void *const *args, size_t nargs, void *names);
     /// PyType_GenericAlloc.

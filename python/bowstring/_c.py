@@ -298,7 +298,7 @@ PYTHON_FUNCTIONS = (
     "PyCapsule_IsValid", "PyCapsule_GetName", "PyCapsule_GetPointer", "PyErr_Fetch", "PyErr_Restore",
     "PyErr_WriteUnraisable", "PyErr_Occurred", "PyErr_Clear", "PyErr_SetString", "PyCapsule_New", "PyLong_AsVoidPtr",
     "PyLong_FromVoidPtr", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef", "PyTuple_Size", "PyTuple_GetItem",
-    "PyObject_GetAttr", "PyObject_GetAttrString", "PyObject_Vectorcall", "PyObject_VectorcallMethod", "PyType_GenericAlloc",
+    "PyObject_GetAttr", "PyUnicode_FromString", "PyObject_VectorcallMethod", "PyType_GenericAlloc",
     "PyMemoryView_FromObject", "PyObject_GetBuffer", "PyBuffer_Release",
 )
 # An object's id is its address in CPython, which is the only Python that has these functions.

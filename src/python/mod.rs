@@ -28,7 +28,7 @@ use crate::sized::{self, read_input};
 use objects::Calls;
 
 /// Addresses of CPython's functions and objects, as ctypes.pythonapi or a linked libpython has them. Most are of its
-/// stable ABI, which has the vectorcalls only from 3.12 and the buffers' only from 3.11 on, though every version since 3.9 has them.
+/// stable ABI, which has PyObject_VectorcallMethod only from 3.12 and the buffers' only from 3.11 on, though every version since 3.9 has them.
 ///
 /// The capsules' destructor needs the first six functions. The calls that a binding makes builtins or slots of need all members;
 /// without them every member behind err_write_unraisable is NULL.
@@ -86,18 +86,8 @@ pub struct BowstringPythonApi {
     pub tuple_get_item: Option<unsafe extern "C" fn(tuple: *mut c_void, index: isize) -> *mut c_void>,
     /// PyObject_GetAttr.
     pub object_get_attr: Option<unsafe extern "C" fn(object: *mut c_void, name: *mut c_void) -> *mut c_void>,
-    /// PyObject_GetAttrString.
-    pub object_get_attr_string:
-        Option<unsafe extern "C" fn(object: *mut c_void, name: *const c_char) -> *mut c_void>,
-    /// PyObject_Vectorcall.
-    pub object_vectorcall: Option<
-        unsafe extern "C" fn(
-            callable: *mut c_void,
-            args: *const *mut c_void,
-            nargs: usize,
-            names: *mut c_void,
-        ) -> *mut c_void,
-    >,
+    /// PyUnicode_FromString.
+    pub unicode_from_string: Option<unsafe extern "C" fn(text: *const c_char) -> *mut c_void>,
     /// PyObject_VectorcallMethod.
     pub object_vectorcall_method: Option<
         unsafe extern "C" fn(

@@ -31,9 +31,9 @@ pub(super) struct Calls {
     tuple_size: unsafe extern "C" fn(*mut c_void) -> isize,
     tuple_get_item: unsafe extern "C" fn(*mut c_void, isize) -> *mut c_void,
     get_attr: unsafe extern "C" fn(*mut c_void, *mut c_void) -> *mut c_void,
-    get_attr_string: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void,
-    vectorcall: Vectorcall,
-    vectorcall_method: Vectorcall,
+    unicode: unsafe extern "C" fn(*const c_char) -> *mut c_void,
+    vectorcall_method:
+        unsafe extern "C" fn(*mut c_void, *const *mut c_void, usize, *mut c_void) -> *mut c_void,
     generic_alloc: unsafe extern "C" fn(*mut c_void, isize) -> *mut c_void,
     none: NonNull<c_void>,
     type_error: NonNull<c_void>,
@@ -43,8 +43,6 @@ pub(super) struct Calls {
     true_object: NonNull<c_void>,
     object_size: NonZero<usize>,
 }
-
-type Vectorcall = unsafe extern "C" fn(*mut c_void, *const *mut c_void, usize, *mut c_void) -> *mut c_void;
 
 impl Calls {
     pub(super) fn new(api: &BowstringPythonApi) -> Option<Calls> {
@@ -62,8 +60,7 @@ impl Calls {
             tuple_size: api.tuple_size?,
             tuple_get_item: api.tuple_get_item?,
             get_attr: api.object_get_attr?,
-            get_attr_string: api.object_get_attr_string?,
-            vectorcall: api.object_vectorcall?,
+            unicode: api.unicode_from_string?,
             vectorcall_method: api.object_vectorcall_method?,
             generic_alloc: api.type_generic_alloc?,
             none: NonNull::new(api.none)?,
@@ -76,6 +73,9 @@ impl Calls {
         })
     }
 }
+
+/// The object and the arguments that are passed on to a method.
+const MAX_PASSED_ON: usize = 16;
 
 /// A reference to an object, which is ours.
 pub(super) struct Object<'a> {
@@ -237,17 +237,10 @@ impl<'a> Lock<'a> {
 
     /// What a method of one argument, a number, returns.
     pub(super) fn called(self, object: *mut c_void, method: &CStr, number: usize) -> Option<Object<'a>> {
-        // SAFETY: the lock is held and the objects are live.
-        unsafe {
-            let method = self.owned((self.calls.get_attr_string)(object, method.as_ptr()))?;
-            let number = self.int_or_raise::<c_void>(ptr::without_provenance_mut(number))?;
-            self.owned((self.calls.vectorcall)(
-                method.at.as_ptr(),
-                [number.at()].as_ptr(),
-                1,
-                ptr::null_mut(),
-            ))
-        }
+        // SAFETY: the lock is held.
+        let method = self.owned(unsafe { (self.calls.unicode)(method.as_ptr()) })?;
+        let number = self.int_or_raise::<c_void>(ptr::without_provenance_mut(number))?;
+        self.call_method(method.at, &[object, number.at()])
     }
 
     /// Fills a view with what an object of the buffer protocol shows. It keeps that object alive, and `exporter` as well.
@@ -409,11 +402,23 @@ impl<'a> Lock<'a> {
         nargs: isize,
         names: *mut c_void,
     ) -> *mut c_void {
-        // SAFETY: the lock is held and the objects are live.
+        let n_named = if names.is_null() { 0 } else { self.size_of(names) };
+        let (n_plain, n_named) = (nargs.unsigned_abs(), n_named.unsigned_abs());
+        let mut all = [ptr::null_mut(); MAX_PASSED_ON];
+        let n = n_plain.saturating_add(n_named);
+        let Some(room) = all.get_mut(1..=n) else {
+            let message = c"expected at most fifteen arguments";
+            // SAFETY: the lock is held.
+            unsafe { (self.calls.set_string)(self.calls.type_error.as_ptr(), message.as_ptr()) };
+            return ptr::null_mut();
+        };
+        // SAFETY: the caller says that so many are there; the lock is held and the objects are live.
         unsafe {
-            let found = (self.calls.get_attr_string)(object, name.as_ptr());
-            let Some(method) = self.owned(found) else { return ptr::null_mut() };
-            (self.calls.vectorcall)(method.at.as_ptr(), args, nargs.unsigned_abs(), names)
+            ptr::copy_nonoverlapping(args, room.as_mut_ptr(), n);
+            let [first, ..] = &mut all;
+            *first = object;
+            let Some(name) = self.owned((self.calls.unicode)(name.as_ptr())) else { return ptr::null_mut() };
+            (self.calls.vectorcall_method)(name.at(), all.as_ptr(), n_plain.saturating_add(1), names)
         }
     }
 

@@ -228,6 +228,10 @@ def test_what_is_asked_for_in_particular_is_passed_on(kinds):
     for args, keywords in (((schema,), {}), ((), {"requested_schema": None}), ((None,), {"later": 1}), ((1, 2), {})):
         assert method(*args, **keywords) == "asked"
         assert array.asked == (args, keywords)
+    many = {f"later_{at}": at for at in range(14)}
+    assert method(None, **many) == "asked" and array.asked == ((None,), many)
+    with pytest.raises(TypeError, match="at most fifteen arguments"):
+        method(None, **many, another=1)
     # One without an array is asked to say so.
     empty = object.__new__(Array)
     assert empty.handle == 0 and empty.__arrow_c_device_array__() == "asked"

@@ -26,6 +26,8 @@ enum Kind {
     Producer,
     /// Holds a handle where its pointer is.
     Instance,
+    /// A str.
+    Name,
 }
 
 /// Items of a tuple.
@@ -85,8 +87,7 @@ pub fn api() -> BowstringPythonApi {
         tuple_size: Some(tuple_size),
         tuple_get_item: Some(tuple_get_item),
         object_get_attr: Some(get_attr),
-        object_get_attr_string: Some(get_attr_string),
-        object_vectorcall: Some(vectorcall),
+        unicode_from_string: Some(from_string),
         object_vectorcall_method: Some(vectorcall_method),
         type_generic_alloc: Some(generic_alloc),
         memoryview_from_object: Some(memoryview_from),
@@ -392,41 +393,25 @@ unsafe extern "C" fn get_attr(object: *mut c_void, _: *mut c_void) -> *mut c_voi
     schema
 }
 
-/// A method is a tuple for `__buffer__`, and else the object itself.
-unsafe extern "C" fn get_attr_string(object: *mut c_void, name: *const c_char) -> *mut c_void {
-    // SAFETY: names are strings.
-    if unsafe { CStr::from_ptr(name) } == c"__buffer__" {
-        assert!(!body(object).pointer.is_null());
-        return make(Kind::Tuple, null_mut(), null(), None);
-    }
-    // SAFETY: the object is live.
-    unsafe { inc_ref(object) };
-    object
+unsafe extern "C" fn from_string(text: *const c_char) -> *mut c_void {
+    make(Kind::Name, null_mut(), text, None)
 }
 
-/// What shows a buffer returns the flags; the answer of an instance that is asked again is None.
-unsafe extern "C" fn vectorcall(
-    method: *mut c_void,
+/// `__buffer__` returns its flags, an export writes, and the rest is None: schemas that are not equal, and an instance's answer.
+unsafe extern "C" fn vectorcall_method(
+    name: *mut c_void,
     args: *const *mut c_void,
     nargs: usize,
     _: *mut c_void,
 ) -> *mut c_void {
-    if body(method).kind.get() == Kind::Tuple {
-        assert_eq!(nargs, 1);
-        // SAFETY: so many arguments are there.
-        let flags = body(unsafe { args.read() }).pointer;
+    let name = body(name);
+    // SAFETY: a name's text is static, and so many arguments are there.
+    if name.kind.get() == Kind::Name && unsafe { CStr::from_ptr(name.name) } == c"__buffer__" {
+        assert_eq!(nargs, 2);
+        // SAFETY: as above.
+        let flags = body(unsafe { args.add(1).read() }).pointer;
         return make(Kind::Int, flags, null(), None);
     }
-    assert!(body(method).kind.get() == Kind::Instance);
-    Object::none().into_raw()
-}
-
-unsafe extern "C" fn vectorcall_method(
-    _: *mut c_void,
-    args: *const *mut c_void,
-    nargs: usize,
-    _: *mut c_void,
-) -> *mut c_void {
     if nargs == 2 {
         // SAFETY: a producer's pointer is its function, which is called with where to export to.
         unsafe {
